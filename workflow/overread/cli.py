@@ -1,0 +1,71 @@
+"""The command `overread`: a group of sub-commands for each stage, and `plan` and `check` for a config.
+
+An error that a person can act on is shown as its lines, without a traceback; anything else is a defect and shows one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from overread import __version__
+from overread.errors import OverreadError
+
+STAGES = ("studies", "questions", "images", "trials", "responses", "tables")
+
+app = typer.Typer(
+    help="Measure whether a medical vision-language model reads the image or only the text beside it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for stage in STAGES:
+    app.add_typer(importlib.import_module(f"overread.{stage}.commands").app, name=stage)
+
+ConfigFile = Annotated[Path, typer.Option("--config", help="the study's config file")]
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="print the version and end")] = False) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+@app.command("plan")
+def plan_command(
+    config: ConfigFile = Path("config/demo.yaml"),
+    as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
+) -> None:
+    """Say what would run, how much it asks for, and what can't run yet or never, and why."""
+    from overread.plan_view import show_plan
+
+    show_plan(config, json=as_json)
+
+
+@app.command("check")
+def check_command(config: ConfigFile = Path("config/demo.yaml")) -> None:
+    """Check a config and its data before the first job; ends with 1 if something must be mended."""
+    from overread.plan_view import show_check
+
+    raise typer.Exit(show_check(config))
+
+
+def main() -> None:
+    """`python -m overread` and the console command."""
+    try:
+        app()
+    except OverreadError as error:
+        print(f"overread: {error}", file=sys.stderr)
+        sys.exit(1)
+    except ValidationError as error:
+        # A part of the config that was given as JSON on the command line.
+        for problem in error.errors(include_url=False):
+            place = ".".join(str(part) for part in problem["loc"])
+            print(f"overread: {error.title}: {place}: {problem['msg']}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,66 @@
+"""The configuration: one pydantic model a section, and the only source of its defaults, checks and JSON schema.
+
+base       what every section shares            datasets   sources and questions
+inputs     views and settings                   models     one file a model
+study      evaluations, comparisons, effects    resolving  extends, sweep, <sweep>-*
+reading    from files to a checked config       messages   errors in words          schema   for editors
+"""
+
+from overread.config.base import FilePath, Name, Section, SettingName, Weights, is_folder
+from overread.config.datasets import (
+    FINDINGS,
+    ChexpertPlus,
+    Dataset,
+    DatasetSection,
+    FileQuestions,
+    FindingQuestions,
+    Folder,
+    GeneratedQuestions,
+    GrammarQuestions,
+    MimicCxr,
+    OpenI,
+    Phantom,
+    Questions,
+    Table,
+    UcsfPdgm,
+)
+from overread.config.inputs import (
+    Attention,
+    FrontalView,
+    MontageView,
+    OptionOrder,
+    Plane,
+    Setting,
+    SliceView,
+    View,
+    VolumeView,
+)
+from overread.config.models import (
+    CalibratedModel,
+    ContrastiveModel,
+    Decoding,
+    LlavaMedModel,
+    Med3dvlmModel,
+    Model,
+    ModelSection,
+    OpenaiModel,
+    Reliance,
+    Resources,
+    Takes,
+    TransformersModel,
+    VllmModel,
+    WeightsModel,
+)
+from overread.config.reading import build, load, load_model, read_yaml
+from overread.config.schema import json_schema
+from overread.config.study import Comparison, Config, Effect, Evaluation, Statistics
+
+__all__ = [
+    "FINDINGS", "Attention", "CalibratedModel", "ChexpertPlus", "Comparison", "Config", "ContrastiveModel", "Dataset",
+    "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions", "FindingQuestions", "Folder",
+    "FrontalView", "GeneratedQuestions", "GrammarQuestions", "LlavaMedModel", "Med3dvlmModel", "MimicCxr", "Model",
+    "ModelSection", "MontageView", "Name", "OpenI", "OpenaiModel", "OptionOrder", "Phantom", "Plane", "Questions",
+    "Reliance", "Resources", "Section", "Setting", "SettingName", "SliceView", "Statistics", "Table", "Takes",
+    "TransformersModel", "UcsfPdgm", "View", "VllmModel", "VolumeView", "Weights", "WeightsModel", "build",
+    "is_folder", "json_schema", "load", "load_model", "read_yaml",
+]  # fmt: skip

@@ -1,0 +1,149 @@
+"""The whole study: which models answer which settings of which data sets, and what is compared with what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from overread.config.base import AllOrModels, AllOrSettings, Name, Section, SettingName
+from overread.config.datasets import Dataset, GeneratedQuestions
+from overread.config.inputs import Setting, View
+from overread.config.models import Model
+from overread.errors import unknown
+from overread.records import content_hash
+
+
+class Evaluation(Section):
+    """Which models answer which settings of a dataset, how often."""
+
+    dataset: Name
+    models: AllOrModels
+    settings: AllOrSettings = Field(description="names, `<sweep>-*` for all that a sweep makes, or `all`")
+    runs: int = Field(default=1, ge=1)
+
+
+class Comparison(Section):
+    """Two settings of one model: the share of answers that differ (flips), or the gain in accuracy of a over b.
+
+    Two sweeps over the same values, as in `flips: [hidden-*, hidden-swapped-*]`, make one comparison for each value.
+    """
+
+    flips: tuple[SettingName, SettingName] | None = None
+    accuracy: tuple[SettingName, SettingName] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.flips is None) == (self.accuracy is None):
+            raise ValueError("give either 'flips: [a, b]' or 'accuracy: [a, b]'")
+        if self.settings[0] == self.settings[1]:
+            raise ValueError(f"compares {self.settings[0]!r} with itself")
+        return self
+
+    @property
+    def settings(self) -> tuple[str, str]:
+        pair = self.flips or self.accuracy
+        assert pair is not None
+        return pair
+
+
+class Effect(Section):
+    """The first comparison's rate minus the second's, over the same patients."""
+
+    minus: tuple[Name, Name]
+
+
+class Statistics(Section):
+    """How intervals are made."""
+
+    level: float = Field(default=0.95, gt=0.5, lt=1)
+    draws: int = Field(default=10_000, ge=100)
+    seed: int = 0
+
+
+class Config(Section):
+    """A whole study."""
+
+    filled_in: ClassVar[frozenset[str]] = frozenset({"models", "sweeps"})
+
+    name: Name = Field(description="names the folder of its results")
+    title: str = ""
+    datasets: dict[Name, Dataset] = Field(min_length=1)
+    views: dict[Name, View] = Field(default_factory=dict)
+    settings: dict[Name, Setting] = Field(min_length=1)
+    evaluations: tuple[Evaluation, ...] = Field(min_length=1)
+    comparisons: dict[Name, Comparison] = Field(default_factory=dict)
+    effects: dict[Name, Effect] = Field(default_factory=dict)
+    statistics: Statistics = Statistics()
+    seed: int = Field(default=0, description="of substitutes and option orders")
+    attested_endpoints: tuple[str, ...] = Field(
+        default=(), description="addresses that the operator vouches for as allowed to receive restricted data"
+    )
+    models: dict[Name, Model] = Field(
+        default_factory=dict, description="filled from the model files, never written here"
+    )
+
+    sweeps: dict[Name, tuple[Name, ...]] = Field(
+        default_factory=dict, description="the settings that each sweep made; filled in, never written here"
+    )
+
+    @field_validator("views", mode="before")
+    @classmethod
+    def _default_kind(cls, views: Any) -> Any:
+        """A view without a kind is a slice: pydantic's discriminator takes no default."""
+        if not isinstance(views, Mapping):
+            return views
+        return {name: {"kind": "slice", **view} if isinstance(view, Mapping) else view for name, view in views.items()}
+
+    def models_of(self, evaluation: Evaluation) -> list[str]:
+        return sorted(self.models if evaluation.models == "all" else set(evaluation.models))
+
+    def settings_of(self, evaluation: Evaluation) -> list[str]:
+        return sorted(self.settings if evaluation.settings == "all" else set(evaluation.settings))
+
+    @model_validator(mode="after")
+    def _names_exist(self, info: ValidationInfo) -> Self:
+        """Every name leads somewhere. `context["broken"]` holds names, by kind, whose own problem is told already."""
+        broken: Mapping[str, frozenset[str]] = (info.context or {}).get("broken", {})
+        problems: list[tuple[str, str]] = []
+
+        def check(place: str, kind: str, names: Iterable[str], known: Mapping[str, object]) -> None:
+            forgiven = broken.get(kind, frozenset())
+            problems.extend(
+                (place, unknown(kind, name, known)) for name in names if name not in known and name not in forgiven
+            )
+
+        for name, section in self.datasets.items():
+            if isinstance(section.questions, GeneratedQuestions):
+                check(f"datasets.{name}.questions.author", "model", [section.questions.author], self.models)
+                check(f"datasets.{name}.questions.validator", "model", [section.questions.validator], self.models)
+        for name, setting in self.settings.items():
+            check(f"settings.{name}.images", "view", [setting.images], {**self.views, "none": None})
+        for number, evaluation in enumerate(self.evaluations):
+            place = f"evaluations[{number}]"
+            check(f"{place}.dataset", "dataset", [evaluation.dataset], self.datasets)
+            if evaluation.models != "all":
+                check(f"{place}.models", "model", evaluation.models, self.models)
+            if evaluation.settings != "all":
+                check(f"{place}.settings", "setting", evaluation.settings, self.settings)
+        for name, comparison in self.comparisons.items():
+            kind = "flips" if comparison.flips else "accuracy"
+            check(f"comparisons.{name}.{kind}", "setting", comparison.settings, self.settings)
+        for name, effect in self.effects.items():
+            check(f"effects.{name}.minus", "comparison", effect.minus, self.comparisons)
+        if problems:
+            raise PydanticCustomError("unknown_names", "names that lead nowhere", {"problems": problems})
+        return self
+
+    def identity(self) -> str:
+        """Hash of the whole config, for the report. In whatever order its lists are written, it is the same study."""
+        whole = self.model_dump(mode="json")
+        asked = [
+            {**evaluation.model_dump(mode="json"), "models": self.models_of(evaluation), "settings": settings}
+            for evaluation, settings in ((each, self.settings_of(each)) for each in self.evaluations)
+        ]
+        whole["evaluations"] = sorted(asked, key=content_hash)
+        whole["attested_endpoints"] = sorted(self.attested_endpoints)
+        return content_hash(whole)

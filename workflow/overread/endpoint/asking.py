@@ -1,0 +1,71 @@
+"""Requests with a work file: what is answered is kept at once, a killed job goes on where it stood."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from overread.endpoint.client import Call, ChatClient, Failure
+from overread.endpoint.replies import Reply
+from overread.progress import progress
+from overread.responses.work import WorkFile
+
+
+class Asked(NamedTuple):
+    """What came of a set of requests.
+
+    replies   by the call's key; kept ones and new ones
+    failures  by the call's key: why there is no reply
+    asked     how many calls were sent now
+    kept      how many had their reply already
+    """
+
+    replies: dict[str, Reply]
+    failures: dict[str, str]
+    asked: int
+    kept: int
+
+
+def ask(client: ChatClient, calls: Sequence[Call], work: Path, what: str) -> Asked:
+    """Send the calls whose reply the work file does not hold, and keep each reply the moment it comes.
+
+    what    names the work to a person
+    raises  BadInput if another job holds the work file
+    """
+    with WorkFile(work, Reply) as kept:
+        if kept.damaged:
+            client.say(f"{work}: {kept.damaged} damaged lines are left out; their requests are sent again")
+        # Two calls of one key are one request.
+        missing = {call.key: call for call in calls if call.key not in kept.answers}
+        keys = {call.key for call in calls}
+        failures: dict[str, str] = {}
+        if missing:
+            with progress(what, len(missing)) as advance:
+                for call, outcome in answers(client, missing.values()):
+                    if isinstance(outcome, Failure):
+                        failures[call.key] = outcome.reason
+                    else:
+                        kept.append(call.key, outcome)
+                    advance()
+        replies = {key: kept.answers[key] for key in sorted(keys) if key in kept.answers}
+    return Asked(replies, failures, asked=len(missing), kept=len(keys) - len(missing))
+
+
+def answers(client: ChatClient, calls: Iterable[Call]) -> Iterator[tuple[Call, Reply | Failure]]:
+    """`client.answers` for code that is not asynchronous. Requests make progress only while the next one is awaited."""
+    stream = client.answers(calls)
+
+    async def following() -> tuple[Call, Reply | Failure] | None:
+        return await anext(stream, None)
+
+    async def close() -> None:
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    with asyncio.Runner() as runner:
+        try:
+            while (outcome := runner.run(following())) is not None:
+                yield outcome
+        finally:
+            runner.run(close())

@@ -1,0 +1,81 @@
+"""The HTTP client of a cleared endpoint.
+
+To a loopback endpoint it connects to an address that it has just looked up and seen to be loopback, never through a
+proxy. To any other it sends requests of that origin only. It follows no redirect: a redirect would carry the data on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+
+from overread.endpoint.guard import Destination, Resolve, loopback_addresses, shown
+from overread.errors import BadInput
+
+CONNECT_SECONDS = 20.0
+
+
+def http_client(to: Destination, *, connections: int, resolve: Resolve | None = None) -> httpx2.AsyncClient:
+    """A client for requests to `to` and nowhere else. Time-outs of a whole try are the caller's."""
+    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+    timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
+    hooks: dict[str, list[Callable[..., Any]]] = {"request": [_Origin(to)]}
+    if to.loopback:
+        return httpx2.AsyncClient(
+            transport=LoopbackTransport(httpx2.AsyncHTTPTransport(limits=limits, trust_env=False), resolve),
+            timeout=timeout,
+            follow_redirects=False,
+            trust_env=False,
+            event_hooks=hooks,
+        )
+    # A proxy sees what goes over plain http: it is no endpoint that anybody attested.
+    proxies = not (to.restricted and to.address.scheme == "http")
+    return httpx2.AsyncClient(
+        limits=limits, timeout=timeout, follow_redirects=False, trust_env=proxies, event_hooks=hooks
+    )
+
+
+class LoopbackTransport(httpx2.AsyncBaseTransport):
+    """Looks the host up itself and connects to what it has checked: a name can't come to mean another machine."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport, resolve: Resolve | None = None) -> None:
+        self._inner = inner
+        self._resolve = resolve
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        host = request.url.host
+        port = request.url.port or (443 if request.url.scheme == "https" else 80)
+        found = await asyncio.to_thread(loopback_addresses, host, port, self._resolve)
+        if not found:
+            raise BadInput(f"{host} is not, or no longer, an address of this machine: nothing was sent")
+        # The Host header is set already, and the certificate is still checked against the name.
+        checked = request.url.copy_with(host=found[0])
+        sent = httpx2.Request(
+            request.method,
+            checked,
+            headers=request.headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": host},
+        )
+        return await self._inner.handle_async_request(sent)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Origin:
+    """Refuses a request to another origin than the one that was cleared."""
+
+    def __init__(self, to: Destination) -> None:
+        self._to = to
+
+    async def __call__(self, request: httpx2.Request) -> None:
+        url, address = request.url, self._to.address
+        port = url.port or (443 if url.scheme == "https" else 80)
+        # As httpx reads the endpoint: the same reading on both sides.
+        own = httpx2.URL(shown(address))
+        if (url.scheme, url.host, port) != (own.scheme, own.host, address.port):
+            raise BadInput(f"a request was to go to {url.host}, which nobody cleared: nothing was sent")

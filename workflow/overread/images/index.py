@@ -1,0 +1,89 @@
+"""A study's `views.json`, and the gathering of all of them: images.parquet, studies_rejected.csv, black pictures."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from overread.errors import BadInput
+from overread.images import render_study
+from overread.images.render import write_png
+from overread.images.volume import BadFile
+from overread.records import Picture, Study, replacing, write_pictures
+
+if TYPE_CHECKING:
+    from overread.config import View
+
+REJECTED_COLUMNS = ("study", "patient", "stage", "reason")
+
+
+def write_views(study: Study, views: Mapping[str, View], path: Path) -> str | None:
+    """The study's pictures beside `path`, and `path` itself, which lists them. Returns why there are none, if so."""
+    problem, pictures = study.problem, []
+    if problem is None:
+        try:
+            pictures = render_study(study, views, path.parent)
+        except BadFile as error:
+            problem = str(error)
+    content = {
+        "study": study.study,
+        "problem": problem,
+        "pictures": [picture.model_dump(mode="json") for picture in pictures],
+    }
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return problem
+
+
+def read_views(path: Path) -> tuple[str | None, list[Picture]]:
+    """The problem and the pictures of a `views.json`."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return content["problem"], [Picture.model_validate(row) for row in content["pictures"]]
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; render the study's views first") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{path}: not a list of views ({' '.join(str(error).split())}); render them again") from None
+
+
+def index_images(studies: Iterable[Study], images: Path, out: Path, rejected: Path) -> tuple[int, int]:
+    """Gather the views of all studies under `images`; returns how many studies have pictures and how many don't.
+
+    studies   with those that can't be used: they are rejected by the stage `studies`
+    images    <dataset>/images
+    raises    BadInput if a study was not rendered, or none can be used
+    """
+    pictures: list[Picture] = []
+    refused: list[dict[str, str]] = []
+    count = 0
+    for study in sorted(studies, key=lambda one: one.study):
+        count += 1
+        stage, problem = "studies", study.problem
+        if problem is None:
+            problem, rendered = read_views(images / study.study / "views.json")
+            stage = "images"
+            pictures.extend(rendered if problem is None else [])
+        if problem is not None:
+            refused.append({"study": study.study, "patient": study.patient, "stage": stage, "reason": problem})
+    with replacing(rejected) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, fieldnames=REJECTED_COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(refused)
+    if len(refused) == count:
+        first = f"; the first: {refused[0]['study']}: {refused[0]['reason']}" if refused else ""
+        raise BadInput(f"{images}: none of {count} studies can be used{first}")
+    write_black(pictures, images / "black")
+    write_pictures(pictures, out)
+    return count - len(refused), len(refused)
+
+
+def write_black(pictures: Iterable[Picture], folder: Path) -> None:
+    """A black picture of every size that occurs."""
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for width, height in sorted({(picture.width, picture.height) for picture in pictures}):
+        write_png(Image.new("L", (width, height)), folder / f"{width}x{height}.png")

@@ -1,0 +1,82 @@
+"""From values to grey pictures: the window, the size, the PNG and its hash. The same input gives the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from overread.records import replacing
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+PERCENTILES = (0.5, 99.5)
+
+
+def grey_picture(
+    values: FloatArray,
+    inside: BoolArray,
+    spacing_mm: tuple[float, float] = (1.0, 1.0),
+    size: int | None = None,
+) -> Image.Image:
+    """An 8-bit picture of a slice.
+
+    values      (rows, columns), any unit; NaN is shown black
+    inside      (rows, columns) the brain, whose values set the window
+    spacing_mm  height and width of a pixel; the picture's pixels are square
+    size        longer edge of the picture in pixels; none keeps the finer of the two spacings
+    raises      ValueError if nothing is inside or all inside is equal: there would be nothing to see
+    """
+    from PIL import Image
+
+    low, high = window(values[inside & np.isfinite(values)])
+    grey = np.clip((np.nan_to_num(values, nan=low) - low) / (high - low), 0, 1)
+    picture = Image.fromarray(np.rint(grey * 255).astype(np.uint8), mode="L")
+    return sized(picture, spacing_mm, size)
+
+
+def window(values: FloatArray) -> tuple[float, float]:
+    """What is shown black and white: robust percentiles of the brain, so that no single voxel sets the contrast.
+
+    Magnitude images have no signal at 0, so black is 0 unless the percentile lies below it (ADC, noise around 0).
+
+    values  (n,) inside the brain
+    raises  ValueError for no values, or no contrast among them
+    """
+    if values.size == 0:
+        raise ValueError("no brain in the slice")
+    low, high = (float(value) for value in np.percentile(values, PERCENTILES))
+    low = min(low, 0.0)
+    if high <= low or values.min() == values.max():
+        raise ValueError("no contrast in the slice")
+    return low, high
+
+
+def sized(picture: Image.Image, spacing_mm: tuple[float, float] = (1.0, 1.0), size: int | None = None) -> Image.Image:
+    """`picture` with square pixels, and with `size` as its longer edge if that is given."""
+    from PIL import Image
+
+    finest = min(spacing_mm)
+    height, width = picture.height * spacing_mm[0] / finest, picture.width * spacing_mm[1] / finest
+    factor = size / max(height, width) if size is not None else 1.0
+    wanted = (max(1, round(width * factor)), max(1, round(height * factor)))
+    return picture if wanted == picture.size else picture.resize(wanted, Image.Resampling.BICUBIC)
+
+
+def pixel_hash(image: Image.Image) -> str:
+    """SHA-256 of mode, size and pixels: two files that show the same have the same hash."""
+    head = f"{image.mode}:{image.width}x{image.height}:".encode()
+    return hashlib.sha256(head + image.tobytes()).hexdigest()
+
+
+def write_png(image: Image.Image, path: Path) -> None:
+    """A PNG without metadata, always with the same compression."""
+    with replacing(path) as temporary:
+        image.save(temporary, format="PNG", compress_level=6)

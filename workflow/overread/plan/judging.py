@@ -1,0 +1,279 @@
+"""Why a cell can't run: never (they don't go together), later (not in this version) or missing (not on this machine).
+
+What this version has is asked of the stages themselves, whose registries are the only place that says so.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from overread.config import Config, OpenaiModel, WeightsModel, is_folder
+from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, MimicCxr, Table, UcsfPdgm
+from overread.config.inputs import Setting, VolumeView
+from overread.plan.asked import Cell, cells
+
+When = Literal["never", "later", "missing"]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What stands in a cell's way, in one sentence."""
+
+    when: When
+    why: str
+
+
+@dataclass(frozen=True)
+class Had:
+    """What this version has, by the stages' own registries."""
+
+    readers: frozenset[str]
+    origins: frozenset[str]
+    kinds: frozenset[str]
+    segmentations: frozenset[str]
+    backends: frozenset[str]
+    sources: frozenset[str]
+    reports: frozenset[str]
+    orders: frozenset[str]
+    readouts: frozenset[str]
+    attention: bool
+    warning: bool
+    one_per_study: bool
+
+
+def had() -> Had:
+    """Ask the stages. Their packages are import-light."""
+    studies, questions, images = (import_module(f"overread.{stage}") for stage in ("studies", "questions", "images"))
+    trials, backends = import_module("overread.trials"), import_module("overread.responses.backends")
+    return Had(
+        readers=frozenset(studies.READERS) | {"phantom"},  # the phantom is read by the reader of its layout
+        origins=frozenset(questions.ORIGINS),
+        kinds=frozenset(images.KINDS),
+        segmentations=frozenset(getattr(images, "SEGMENTATIONS", ())) | {"provided"},
+        backends=frozenset(backends.BACKENDS),
+        sources=frozenset(trials.SOURCES),
+        reports=frozenset(trials.REPORTS),
+        orders=frozenset(trials.ORDERS),
+        readouts=frozenset(trials.READOUTS),
+        attention=trials.ATTENTION,
+        warning=trials.WARNING,
+        one_per_study=trials.ONE_PER_STUDY,
+    )
+
+
+def obstacle(config: Config, cell: Cell) -> Obstacle | None:
+    """The first thing in the cell's way, never before later before missing; None if it can run."""
+    return next(iter(obstacles(config, cell)), None)
+
+
+def obstacles(config: Config, cell: Cell) -> list[Obstacle]:
+    """All that is in the cell's way, never before later before missing."""
+    return Judge(config).obstacles(cell)
+
+
+def runnable(config: Config) -> list[Cell]:
+    """The cells that can run now: the Snakefile's targets."""
+    judge = Judge(config)
+    return [cell for cell in cells(config) if not judge.obstacles(cell)]
+
+
+def not_run(config: Config) -> list[dict[str, str]]:
+    """The others, for the report: dataset, model, setting, when, why."""
+    judge = Judge(config)
+    found = [(cell, judge.obstacles(cell)) for cell in cells(config)]
+    return [
+        {
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "setting": cell.setting,
+            "when": each[0].when,
+            "why": each[0].why,
+        }
+        for cell, each in found
+        if each
+    ]
+
+
+class Judge:
+    """Judges many cells, looking at each dataset, model and setting once."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.had = had()
+        self._known: dict[tuple[str, ...], list[Obstacle]] = {}
+
+    def obstacles(self, cell: Cell) -> list[Obstacle]:
+        dataset, model, setting = cell.name
+        found = [
+            *self._once(("dataset", dataset), _of_dataset, dataset),
+            *self._once(("model", model), _of_model, model),
+            *self._once(("setting", setting), _of_setting, setting),
+            *self._once(("dataset", dataset, "model", model), _of_dataset_and_model, dataset, model),
+            *self._once(("dataset", dataset, "setting", setting), _of_dataset_and_setting, dataset, setting),
+            *self._once(("model", model, "setting", setting), _of_model_and_setting, model, setting),
+        ]
+        order: tuple[When, ...] = ("never", "later", "missing")
+        return sorted(dict.fromkeys(found), key=lambda each: order.index(each.when))
+
+    def _once(self, key: tuple[str, ...], judge: Any, *names: str) -> list[Obstacle]:
+        if key not in self._known:
+            self._known[key] = list(judge(self, *names))
+        return self._known[key]
+
+
+def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
+    """Sources, question origins and segmentations to come; folders and files that are not there."""
+    section = judge.config.datasets[name]
+    found: list[Obstacle] = []
+    if section.source not in judge.had.readers:
+        found.append(Obstacle("later", f"this version reads no data set of source {section.source}"))
+    if section.questions.origin not in judge.had.origins:
+        found.append(Obstacle("later", f"this version makes no questions of origin {section.questions.origin}"))
+    if isinstance(section, UcsfPdgm) and section.segmentation not in judge.had.segmentations:
+        found.append(Obstacle("later", f"this version has no segmentation by {section.segmentation}"))
+    needed: dict[str, str | None] = {}
+    if isinstance(section, Folder):
+        needed["root"] = section.root
+    if isinstance(section, UcsfPdgm):
+        needed |= {"metadata": section.metadata, "reports": section.reports, "checkpoint": section.checkpoint}
+    if isinstance(section, MimicCxr):
+        needed["reports"] = section.reports
+    if isinstance(section, Table):
+        needed["path"] = section.path
+    if isinstance(section.questions, FileQuestions):
+        needed["questions.path"] = section.questions.path
+    for key, path in needed.items():
+        if path is not None and not Path(path).exists():
+            found.append(Obstacle("missing", f"nothing at {shown(path)} (datasets.{name}.{key})"))
+    if isinstance(section.questions, GeneratedQuestions):
+        if isinstance(section, UcsfPdgm) and section.reports is None:
+            found.append(Obstacle("missing", f"datasets.{name} names no 'reports' to write questions from"))
+        if section.questions.origin in judge.had.origins:
+            for author in (section.questions.author, section.questions.validator):
+                needs = [*_of_dataset_and_model(judge, name, author), *_of_model(judge, author)]
+                found.extend(Obstacle(each.when, f"{author}, for the questions: {each.why}") for each in needs)
+    return found
+
+
+def _of_model(judge: Judge, name: str) -> list[Obstacle]:
+    """Back ends to come; weights and keys that are not there."""
+    model = judge.config.models[name]
+    found: list[Obstacle] = []
+    if model.backend not in judge.had.backends:
+        found.append(Obstacle("later", f"this version has no back end {model.backend}"))
+    if isinstance(model, WeightsModel) and is_folder(model.weights) and not Path(model.weights).is_dir():
+        found.append(Obstacle("missing", f"no folder of weights for {name} at {shown(model.weights)}"))
+    if isinstance(model, OpenaiModel) and not is_loopback(model.endpoint) and not os.environ.get(model.key_variable):
+        found.append(Obstacle("missing", f"the environment variable {model.key_variable} holds no key"))
+    return found
+
+
+def _of_setting(judge: Judge, name: str) -> list[Obstacle]:
+    """What of a setting this version can't do yet."""
+    setting, had_now = judge.config.settings[name], judge.had
+    view = judge.config.views.get(setting.images)
+    lacking = (
+        (view is not None and view.kind not in had_now.kinds, f"views of kind {view.kind if view else ''}"),
+        (setting.images != "none" and setting.source not in had_now.sources, f"pictures of source {setting.source}"),
+        (setting.report not in had_now.reports, f"report edit {setting.report}"),
+        (setting.order not in had_now.orders, f"order {setting.order}"),
+        (setting.readout not in had_now.readouts, f"readout {setting.readout}"),
+        (setting.attention != "none" and not had_now.attention, "hiding of the report"),
+        (setting.warning and not had_now.warning, "warning about the report"),
+        (setting.questions == "one-per-study" and not had_now.one_per_study, "one-question-per-study design"),
+    )
+    return [Obstacle("later", f"this version has no {what}") for lacks, what in lacking if lacks]
+
+
+def _of_dataset_and_model(judge: Judge, dataset: str, model: str) -> list[Obstacle]:
+    """Restricted data go to loopback or to an attested endpoint only."""
+    section, asked = judge.config.datasets[dataset], judge.config.models.get(model)
+    if not isinstance(asked, OpenaiModel) or not section.restricted or is_loopback(asked.endpoint):
+        return []
+    if _address(asked.endpoint) in {_address(each) for each in judge.config.attested_endpoints}:
+        return []
+    why = f"{dataset} is restricted, and attested_endpoints does not name {asked.endpoint}"
+    return [Obstacle("missing", why)]
+
+
+def _of_dataset_and_setting(judge: Judge, dataset: str, name: str) -> list[Obstacle]:
+    """Views, readouts and reports that the dataset does not have."""
+    section, setting = judge.config.datasets[dataset], judge.config.settings[name]
+    view = judge.config.views.get(setting.images)
+    words = {"mri": "brain MRI", "xray": "chest X-rays"}
+    found: list[Obstacle] = []
+    if view is not None and view.modality != section.modality:
+        why = f"the view {setting.images} is of {words[view.modality]}, and {dataset} holds {words[section.modality]}"
+        found.append(Obstacle("never", why))
+    if setting.readout in ("yes-no", "first-token") and section.questions.origin in ("grammar", "generated"):
+        why = f"the readout {setting.readout} needs yes/no questions, and those of {dataset} have four options"
+        found.append(Obstacle("never", why))
+    if setting.report != "none" and isinstance(section, UcsfPdgm) and section.reports is None:
+        found.append(Obstacle("missing", f"datasets.{dataset} names no 'reports' to show"))
+    return found
+
+
+def _of_model_and_setting(judge: Judge, model: str, name: str) -> list[Obstacle]:
+    """What the model can't take, or can't be read of it."""
+    asked, setting = judge.config.models[model], judge.config.settings[name]
+    found = _of_images(judge, model, setting)
+    contrastive = asked.backend == "contrastive"
+    if setting.readout == "first-token" and not asked.takes.logprobs:
+        found.append(f"{model} gives no log-probabilities, which the readout first-token needs")
+    if contrastive and setting.readout != "similarity":
+        found.append(f"{model} writes no answer: it takes the readout similarity only")
+    if setting.readout == "similarity" and not contrastive and asked.backend != "calibrated":
+        found.append(f"{model} writes its answers: the readout similarity is for contrastive models")
+    if contrastive and setting.report != "none":
+        found.append(f"{model} compares option texts with a picture: a report does not reach it")
+    if setting.attention != "none" and not asked.takes.attention:
+        found.append(f"a report can't be hidden from the layers of {model}")
+    elif setting.attention != "none" and asked.takes.layers is not None:
+        mode, _, layer = setting.attention.partition("-")
+        # From the layer after the last one hides nothing: the baseline of a sweep.
+        if int(layer) > asked.takes.layers - (mode == "only"):
+            found.append(f"{model} has {asked.takes.layers} layers (0 to {asked.takes.layers - 1})")
+    return [Obstacle("never", why) for why in found]
+
+
+def _of_images(judge: Judge, model: str, setting: Setting) -> list[str]:
+    takes = judge.config.models[model].takes
+    view = judge.config.views.get(setting.images)
+    if view is None:
+        return [] if takes.text_only else [f"{model} takes no question without a picture"]
+    if isinstance(view, VolumeView) and view.slices is None:
+        return [] if takes.volumes else [f"{model} takes no volumes"]
+    if takes.images == 0:
+        return [f"{model} takes no images"]
+    if view.pictures > takes.images:
+        most = "one image" if takes.images == 1 else f"{takes.images} images"
+        return [f"{model} takes {most}, and the view {setting.images} gives up to {view.pictures}"]
+    return []
+
+
+def shown(path: str) -> str:
+    """A path as a person would type it: from the working directory where it lies below."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+def is_loopback(endpoint: str) -> bool:
+    """Whether an address is this machine's own."""
+    host = urlsplit(endpoint).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name, which may lead anywhere
+        return False
+
+
+def _address(endpoint: str) -> tuple[str, str | None, int | None, str]:
+    """Scheme, host, port and path: what an attestation is about. An address given as a bare host matches nothing."""
+    parts = urlsplit(endpoint)
+    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")

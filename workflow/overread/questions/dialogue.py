@@ -1,0 +1,172 @@
+"""What the author of questions and their validator have in common: how they are asked about a study's report.
+
+A model is asked about one study at a time, in one request that holds that study's report and nothing of another's:
+what a report says, even if it were written to mislead, reaches the questions of its own study alone. Of a report only
+the Findings and the Impression are shown, between lines whose mark is made from the content and so can't stand in it.
+
+Author and validator are models of the back end `openai`: any server that speaks its protocol. A model of one's own is
+served on this machine, for instance by `vllm serve <weights> --port 8000`, with `endpoint: http://127.0.0.1:8000/v1` in
+its model file; restricted reports then never leave the machine. Anything else that has `answers` as
+`endpoint.client.ChatClient` has it can take the server's place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from pydantic import BaseModel, ConfigDict
+
+from overread.config import GeneratedQuestions, Model, OpenaiModel
+from overread.endpoint.asking import ask
+from overread.endpoint.client import Call, ChatClient, Messages, Patience
+from overread.endpoint.guard import clear
+from overread.endpoint.replies import Reply, response_format
+from overread.errors import BadInput, NotAnswered
+from overread.progress import say
+from overread.records import Study, content_hash
+from overread.trials.prompt import OWN_PROMPTS
+
+SECTIONS = ("findings", "impression")
+"""What of a report may be asked about, in the order shown."""
+
+FORM = 1
+"""Part of every request key. Raised when a reply that was good enough before no longer is."""
+
+
+class Form(BaseModel):
+    """The form of a reply: closed and without defaults, as strict structured output wants it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def shown_sections(study: Study) -> dict[str, str]:
+    """The sections of the study's report that a model is shown: those that hold any text."""
+    return {name: study.report[name].strip() for name in SECTIONS if study.report.get(name, "").strip()}
+
+
+def messages(template: str, study: Study, folder: Path = OWN_PROMPTS, **values: Any) -> Messages:
+    """The rules as the system message and the material as the user message, from the template's two blocks.
+
+    raises  BadInput for a template that is missing or can't be rendered
+    """
+    sections = shown_sections(study)
+    values = {**values, "sections": sections, "marker": content_hash([sections, values])[:12]}
+    return [
+        {"role": role, "content": _rendered(folder, template, block, values)}
+        for role, block in (("system", "rules"), ("user", "report"))
+    ]
+
+
+@functools.cache
+def _environment(folder: Path) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # a prompt is plain text
+    )
+
+
+def _rendered(folder: Path, name: str, block: str, values: Mapping[str, Any]) -> str:
+    path = folder / f"{name}.j2"
+    try:
+        template = _environment(folder).get_template(path.name)
+        if block not in template.blocks:
+            raise BadInput(f"{path}: has no block {block!r}; it needs the blocks rules and report")
+        return "".join(template.blocks[block](template.new_context(dict(values)))).strip()
+    except jinja2.TemplateNotFound:
+        raise BadInput(f"{path}: no such prompt template") from None
+    except jinja2.TemplateError as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def parameters(
+    model: OpenaiModel, section: GeneratedQuestions, form: type[Form], name: str, reasoning_effort: str | None
+) -> dict[str, Any]:
+    """Of a request: as the model file decodes, with the questions' own temperature where the model takes one."""
+    decoding = model.decoding
+    wanted = {
+        "temperature": None if decoding.temperature is None else section.temperature,
+        "top_p": decoding.top_p,
+        "max_tokens": decoding.max_tokens,
+        "seed": decoding.seed,
+        "reasoning_effort": reasoning_effort,
+        "response_format": response_format(name, form),
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def request_key(model: OpenaiModel, study: Study, said: Messages, asked: Mapping[str, Any]) -> str:
+    """What can change a reply. The study is in it: a sampled answer about one study is none about another."""
+    return content_hash([FORM, model.identity(), study.study, said, dict(asked)])
+
+
+def served(model: Model, model_id: str, role: str) -> OpenaiModel:
+    """BadInput unless the model stands behind a server."""
+    if not isinstance(model, OpenaiModel):
+        raise BadInput(
+            f"model {model_id!r} can't be the {role}: its back end is {model.backend}. Serve it on this machine (for "
+            "instance with `vllm serve`) and give it a model file with backend openai and that server's endpoint"
+        )
+    return model
+
+
+def converse(
+    model: OpenaiModel,
+    model_id: str,
+    asked: Mapping[str, Any],
+    studies: Sequence[Study],
+    calls: Sequence[Call],
+    work: Path,
+    *,
+    attested: Sequence[str] = (),
+    patience: Patience | None = None,
+) -> dict[str, Reply]:
+    """The reply to each call, by its key.
+
+    asked    the parameters of every request
+    studies  those that the calls are about: whether any is restricted decides where they may go
+    work     work file of the replies
+    raises   BadInput, before anything is sent, if restricted reports would go where they must not;
+             NotAnswered if a call has no reply: every reply is kept, and the same command sends only what is missing
+    """
+    restricted = next((study for study in studies if study.restricted), None)
+    what = f"dataset {restricted.dataset}" if restricted else "the data set"
+    to = clear(model.endpoint, restricted=restricted is not None, attested=attested, what=what)
+    client = ChatClient(
+        to=to,
+        model=model.model,
+        parameters=asked,
+        key_variable=model.key_variable,
+        patience=replace(patience or Patience(), in_flight=model.batch),
+        say=say,
+    )
+    done = ask(client, calls, work, f"{model_id}, {len(calls)} studies")
+    print(f"asked {done.asked}, kept {done.kept}", flush=True)
+    for reason, times in client.faults.most_common():
+        say(f"{model_id}: {times} tries without an answer: {reason}")
+    if done.failures:
+        names: dict[str, list[str]] = defaultdict(list)
+        for call in calls:
+            if call.key in done.failures:
+                names[done.failures[call.key]].append(call.what)
+        for reason, whose in names.items():
+            say(f"{model_id}: no reply about {_listed(whose)}: {reason}")
+        raise NotAnswered(
+            f"{len(done.failures)} of {len(calls)} requests to {model_id} failed, the first with: "
+            f"{next(iter(names))}. The other replies are kept; the same command again sends only these "
+            f"{len(done.failures)}"
+        )
+    return done.replies
+
+
+def _listed(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

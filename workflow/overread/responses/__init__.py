@@ -1,0 +1,1 @@
+"""Responses: trials are put to a model, and every answer is kept."""

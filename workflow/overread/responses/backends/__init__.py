@@ -1,0 +1,96 @@
+"""Back ends: what puts trials to a model.
+
+A back end is a small class; nothing outside its module knows how it works.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from overread.config import Model
+from overread.errors import BadInput, unknown
+from overread.records import Block, Trial
+
+BACKENDS = {
+    "calibrated": "overread.responses.backends.calibrated:CalibratedBackend",
+    "transformers": "overread.responses.backends.transformers:TransformersBackend",
+}
+"""`backend:` of a model file -> module and class. A class is imported only when a model of its kind is asked."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model gave for one trial, before anybody has judged it.
+
+    chosen     place shown of the option, where the readout itself picks one (choice, first-token); None where the
+               text has to be parsed
+    logprobs   log-probability by place shown, at the first generated position
+    error      why the request failed: network, memory, a picture that can't be read. A failed request is asked again.
+    """
+
+    text: str
+    chosen: int | None = None
+    logprobs: tuple[float, ...] | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    image_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+
+class Backend(ABC):
+    """Answers trials. Making one is cheap: weights are loaded with the first trial that is put to it."""
+
+    endpoint: str | None = None
+    """Address that trials are sent to; None: they stay in this process."""
+
+    version: ClassVar[int] = 1
+    """Raised when the back end's own code begins to answer differently."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Everything that can change an answer, as JSON: the model file's own part, version, libraries, weights."""
+
+    def also(self, trial: Trial) -> Sequence[str | None]:
+        """What the back end looks at in a trial besides its blocks, options and readout: part of the request key."""
+        return ()
+
+    @abstractmethod
+    def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
+        """One answer a trial, in order, in batches of the back end's own choice.
+
+        folder   the dataset's folder, which the pictures' paths are relative to
+        raises   BadInput if the model can't be used at all; what concerns one trial is an Answer with an `error`
+        """
+
+
+def load(model: Model, model_id: str) -> Backend:
+    """The back end of a model. BadInput if it isn't there yet."""
+    if model.backend not in BACKENDS:
+        raise BadInput(f"model {model_id!r}: {unknown('back end', model.backend, BACKENDS)}")
+    module, name = BACKENDS[model.backend].split(":")
+    backend: Backend = getattr(import_module(module), name)(model, model_id)
+    return backend
+
+
+def content(blocks: Sequence[Block]) -> list[str | Path]:
+    """A trial's blocks for a chat message: text, and the pictures' paths, in order.
+
+    Text blocks that follow each other become one text with a blank line between them: chat templates strip and join
+    texts in ways of their own, and every back end must put the same words.
+    """
+    parts: list[str | Path] = []
+    for block in blocks:
+        if block.image is not None:
+            parts.append(Path(block.image))
+        elif parts and isinstance(parts[-1], str):
+            parts[-1] = f"{parts[-1]}\n\n{block.text}"
+        else:
+            parts.append(block.text or "")
+    return parts

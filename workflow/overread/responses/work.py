@@ -1,0 +1,106 @@
+"""The work file: every answer the moment it is given, so that a killed job goes on where it stood.
+
+One line an answer: `{"request": key, "answer": {...}, "check": hash of both}`. A line is believed only if its hash
+fits. A last line without its end is the trace of a killed write and is cut off; any other line that does not fit is
+counted and left alone. Both mean only that a request is asked again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import asdict, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from overread.errors import BadInput
+from overread.records import content_hash
+from overread.responses.backends import Answer
+
+_FIELDS = {field.name for field in fields(Answer)}
+_SYNC_SECONDS = 1.0
+
+
+class WorkFile:
+    """The answers kept so far, and a place to append. Use as a context: one job at a time holds the file.
+
+    answers   answer by request key
+    damaged   lines that could not be believed
+    raises    BadInput if another job holds the file, or it can't be opened
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.answers: dict[str, Answer] = {}
+        self.damaged = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b")
+        except OSError as error:
+            raise BadInput(f"{self.path}: can't be opened as a work file ({error.strerror})") from None
+        try:
+            # The kernel lets go of the lock when its holder dies, however it dies.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise BadInput(f"{self.path}: another job is writing this work file; wait for it, or end it") from None
+        except OSError as error:
+            self._file.close()
+            raise BadInput(
+                f"{self.path}: can't be locked ({error.strerror}); results must lie on a file system with file locks"
+            ) from None
+        self._read()
+        self._synced = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+
+    def append(self, request: str, answer: Answer) -> None:
+        """Keep an answer. It survives the death of this process at once, and that of the machine after a second."""
+        body = asdict(answer)
+        line = json.dumps({"request": request, "answer": body, "check": content_hash([request, body])})
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        self.answers[request] = answer
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self._file.truncate(whole)
+        for line in content[:whole].splitlines():
+            kept = _believed(line)
+            if kept is None:
+                self.damaged += 1
+            else:
+                # The first answer stays: a request is answered once.
+                self.answers.setdefault(*kept)
+
+
+def _believed(line: bytes) -> tuple[str, Answer] | None:
+    """Request and answer of a line, or None if its hash does not fit."""
+    try:
+        entry: Any = json.loads(line)
+        request, body = entry["request"], entry["answer"]
+        if entry["check"] != content_hash([request, body]) or set(body) - _FIELDS:
+            return None
+        if body["logprobs"] is not None:
+            body["logprobs"] = tuple(body["logprobs"])
+        return request, Answer(**body)
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,17 @@
+"""Studies: from a data set, as it is distributed, to one row an examination. One reader a source.
+
+A reader is a module with `read(dataset, section, folder) -> list[Study]`. It keeps studies that can't be used, with the
+reason in `Study.problem`.
+"""
+
+READERS: dict[str, str] = {
+    "mimic-cxr": "overread.studies.mimic_cxr",
+    "ucsf-pdgm": "overread.studies.ucsf_pdgm",
+}
+"""Module by source. The phantom has no reader of its own: it is read by that of the layout it is written in."""
+
+PHANTOMS: dict[str, tuple[str, str]] = {
+    "mri": ("overread.studies.phantom.mri", "ucsf-pdgm"),
+    "xray": ("overread.studies.phantom.xray", "mimic-cxr"),
+}
+"""By modality, the module with `make(section, folder, workers)` and the source whose layout it writes."""

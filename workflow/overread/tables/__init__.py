@@ -1,0 +1,1 @@
+"""Tables: estimates with patient-clustered intervals, figures and the report."""

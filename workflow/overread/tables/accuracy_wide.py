@@ -1,0 +1,84 @@
+"""Accuracy in the layout of a paper's main table: a row a model and input, a column a condition, in per cent.
+
+The input is the view, or `no image`. The condition is what else the setting says: `own image`, `black image`,
+`swapped image`, `reshuffled`, `with report`, and so on, several joined by a comma. `own image` (and `text only`
+without an image) is left out where something else is said, so that `reshuffled` stands for the own image with its
+options reshuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from overread.config import Setting
+
+SOURCES = {"own": "own image", "black": "black image", "substitute": "swapped image"}
+REPORTS = {
+    "none": "", "full": "with report", "neutral": "with neutral prose", "boilerplate": "with boilerplate",
+    "without-finding": "with report less the finding", "with-answer": "with report and the answer",
+    "substitute": "with swapped report",
+}  # fmt: skip
+READOUTS = {
+    "choice": "", "yes-no": "", "first-token": "first-token readout", "free-text": "free-text readout",
+    "similarity": "similarity readout",
+}  # fmt: skip
+
+
+def accuracy_wide_table(accuracy: pd.DataFrame, settings: Mapping[str, Setting]) -> pd.DataFrame:
+    """The accuracy table with conditions as columns, in per cent; blank where not run. Rows are sorted by name.
+
+    accuracy  as `accuracy.accuracy_table` makes it
+    """
+    names = sorted(accuracy["setting"].unique())
+    columns = _columns(accuracy, {name: settings[name] for name in names})
+    order = list(dict.fromkeys(columns[name] for name in sorted(names, key=lambda name: (_rank(settings[name]), name))))
+    cells: dict[tuple[str, str, str], dict[str, float]] = {}
+    for row in accuracy.to_dict("records"):
+        key = (row["dataset"], row["model"], _input(settings[row["setting"]]))
+        value = row["accuracy"]
+        cells.setdefault(key, {})[columns[row["setting"]]] = 100 * value if value is not None else float("nan")
+    rows = [[*key, *(cells[key].get(column) for column in order)] for key in sorted(cells)]
+    return pd.DataFrame(rows, columns=["dataset", "model", "input", *order])
+
+
+def condition(setting: Setting) -> str:
+    """What a setting does, apart from its view."""
+    base = SOURCES[setting.source] if setting.images != "none" else "text only"
+    mode, _, layer = setting.attention.partition("-")
+    rotation = setting.options.removeprefix("rotated-")
+    parts = [
+        base if setting.source != "own" else "",
+        REPORTS[setting.report],
+        "warned" if setting.warning else "",
+        {"from": f"report hidden from layer {layer} on", "only": f"report hidden in layer {layer}"}.get(mode, ""),
+        "text first" if setting.order == "text-first" else "",
+        {"as-written": "", "shuffled": "reshuffled"}.get(setting.options, f"rotated by {rotation}"),
+        READOUTS[setting.readout],
+        "one question a study" if setting.questions == "one-per-study" else "",
+    ]
+    return ", ".join(part for part in parts if part) or base
+
+
+def _input(setting: Setting) -> str:
+    return "no image" if setting.images == "none" else setting.images
+
+
+def _columns(accuracy: pd.DataFrame, settings: Mapping[str, Setting]) -> dict[str, str]:
+    """The column of each setting; with its name added where another setting has the same input and condition."""
+    places: dict[tuple[str, str, str], set[str]] = {}
+    for dataset, name in accuracy[["dataset", "setting"]].drop_duplicates().itertuples(index=False):
+        places.setdefault((dataset, _input(settings[name]), condition(settings[name])), set()).add(name)
+    shared = {name for names in places.values() if len(names) > 1 for name in names}
+    return {name: condition(one) + (f" ({name})" if name in shared else "") for name, one in settings.items()}
+
+
+def _rank(setting: Setting) -> tuple[int | str, ...]:
+    """Columns go from the plainest to the most changed: text only last of the plain ones, as in the papers."""
+    layer = setting.attention.partition("-")[2]
+    return (
+        list(REPORTS).index(setting.report), setting.warning, setting.attention.partition("-")[0],
+        int(layer or 0), setting.order, setting.questions, list(READOUTS).index(setting.readout),
+        setting.images == "none", list(SOURCES).index(setting.source), setting.options,
+    )  # fmt: skip

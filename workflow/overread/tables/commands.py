@@ -1,0 +1,60 @@
+"""`overread tables`: estimates with intervals, figures and the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from overread.errors import BadInput
+
+app = typer.Typer(
+    help="Tables: accuracy, flips and effects with intervals, figures and the report.", no_args_is_help=True
+)
+
+Results = Annotated[Path, typer.Argument(help="the run's folder, results/<name>")]
+Spec = Annotated[str, typer.Option(help="JSON: the part of the config that this takes")]
+
+
+@app.command("make")
+def make_command(
+    results: Results, spec: Spec, out: Annotated[Path, typer.Option(help="the folder for the CSV files")]
+) -> None:
+    """Make every CSV table from the trials and responses."""
+    from overread.tables.make import make_tables
+    from overread.tables.spec import TablesSpec
+
+    for path in make_tables(results, TablesSpec.model_validate_json(spec), out):
+        typer.echo(f"wrote {path}")
+
+
+@app.command("figures")
+def figures_command(
+    tables: Annotated[Path, typer.Argument(help="the folder of the CSV files")],
+    labels: Annotated[str, typer.Option(help="JSON: how each model is called")],
+    out: Annotated[Path, typer.Option(help="the folder for the figures")],
+) -> None:
+    """Draw the figures from the CSV tables."""
+    from overread.tables import plots
+
+    plots.draw(tables, _mapping("--labels", labels), out)
+
+
+@app.command("report")
+def report_command(results: Results, spec: Spec, out: Annotated[Path, typer.Option(help="the HTML file")]) -> None:
+    """Write the report, one HTML file that opens offline."""
+    from overread.tables import report
+
+    report.write(results, _mapping("--spec", spec), out)
+
+
+def _mapping(option: str, text: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{option}: not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise BadInput(f"{option}: must be a JSON object")
+    return content

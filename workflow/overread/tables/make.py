@@ -1,0 +1,40 @@
+"""All tables of a run, from its trials and responses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from overread.tables.accuracy import accuracy_table
+from overread.tables.accuracy_wide import accuracy_wide_table
+from overread.tables.blind_hits import blind_hits_table
+from overread.tables.dataset import dataset_table, read_source
+from overread.tables.effects import effects_table
+from overread.tables.flips import flips_table
+from overread.tables.positions import positions_table
+from overread.tables.scored import by_cell, read_cells
+from overread.tables.spec import TablesSpec
+from overread.tables.writing import write_csv
+
+
+def make_tables(results: Path, spec: TablesSpec, out: Path) -> list[Path]:
+    """Write every CSV of the tables stage into `out`, also those without a row. The order of the spec changes
+    nothing.
+
+    returns   the files written
+    raises    BadInput for a file of the run that is missing, damaged or out of step with the others
+    """
+    cells = by_cell(read_cells(results, spec.cells))
+    sources = {name: read_source(results / name) for name in sorted({cell.dataset for cell in spec.cells})}
+    accuracy = accuracy_table(cells, spec.statistics)
+    tables = {
+        "dataset": dataset_table(sources),
+        "accuracy": accuracy,
+        "flips": flips_table(cells, spec.comparisons, spec.statistics),
+        "effects": effects_table(cells, spec.comparisons, spec.effects, spec.statistics),
+        "positions": positions_table(cells),
+        "blind_hits": blind_hits_table(cells, spec.settings, sources),
+    }
+    for name, table in tables.items():
+        write_csv(table, out / f"{name}.csv")
+    write_csv(accuracy_wide_table(accuracy, spec.settings), out / "accuracy_wide.csv", decimals=2)
+    return [out / f"{name}.csv" for name in (*tables, "accuracy_wide")]

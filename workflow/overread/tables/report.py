@@ -1,0 +1,306 @@
+"""The report: one HTML file with everything in it, for a reader who was not there.
+
+It is made of the tables, the figures and the run's records alone, holds no date and no script, and loads nothing: the
+same run gives the same bytes. Every text is escaped, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import yaml
+
+from overread.errors import BadInput
+from overread.records import Study, read_columns, replacing
+from overread.tables import presented, words
+from overread.tables.contrasts import Tables, contrast
+from overread.tables.evidence import FEW_PATIENTS, FEWEST_PATIENTS
+from overread.tables.examples import examples
+from overread.tables.plots import FIGURES
+from overread.tables.rows import Row, read
+from overread.tables.verdict import judge
+
+KEYS = (
+    "name", "title", "cells", "settings", "comparisons", "effects", "statistics", "models", "datasets", "config_hash",
+    "not_run",
+)  # fmt: skip
+TABLES = ("dataset", "accuracy", "accuracy_wide", "flips", "effects", "positions", "blind_hits")
+
+PACKAGES = (
+    "overread", "snakemake", "numpy", "pandas", "scipy", "pyarrow", "pydantic", "matplotlib", "jinja2", "pillow",
+    "nibabel", "pydicom", "isal", "torch", "torchvision", "transformers", "tokenizers", "safetensors", "vllm", "openai",
+)  # fmt: skip
+"""Packages whose version can bear on a result or on how it looks."""
+
+FIGURE_TEXTS = {
+    "accuracy": (
+        "Accuracy by setting, with {level} intervals clustered by patient. The lines are what chance and always taking "
+        "the first option would score; a hollow marker has no interval.",
+        "Dot plot of accuracy in per cent: a panel for each dataset, a band for each setting, a marker for each model.",
+    ),
+    "flips": (
+        "How often the answer flips between the two settings of a comparison, over all pairs, with {level} intervals.",
+        "Dot plot of flip rates in per cent: a panel for each dataset, a band for each comparison, a marker for each "
+        "model.",
+    ),
+    "flips_by_finding": (
+        "Flips by kind of pair and by finding, with {level} intervals. The pooled rate on top need not hold for any "
+        "finding.",
+        "Forest plot of flip rates in per cent: a column for each comparison, a band for each finding, a marker for "
+        "each model.",
+    ),
+    "effects": (
+        "Differences in accuracy between two settings, and in flip rates between two comparisons, each with the "
+        "{level} interval of the difference itself.",
+        "Dot plot of differences in percentage points around a line at zero: a band for each difference, a marker for "
+        "each model.",
+    ),
+    "positions": (
+        "Where the correct answers stand (bars) and where the answers given stand (markers), by place shown.",
+        "Small panels, one for each dataset and setting: bars of the share of correct answers at each place, "
+        "markers of the share of each model's answers.",
+    ),
+}  # fmt: skip
+
+
+def write(results: Path, spec: dict[str, Any], out: Path) -> None:
+    """Write the report of the run in `results` as the file `out`.
+
+    spec    name, title, cells, settings, comparisons, effects, statistics, models, datasets, config_hash and not_run,
+            as JSON has them; their order changes nothing
+    raises  BadInput if a key of the spec, a table, a figure or a file of the run is missing or damaged
+    """
+    import jinja2
+
+    spec = _canonical(spec)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("report.html.j2").render(_content(results, spec))
+    with replacing(out) as temporary:
+        temporary.write_text(page, encoding="utf-8", newline="\n")
+
+
+def _canonical(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec in one order, so that the order of a config's lists and keys does not show."""
+    missing = [key for key in KEYS if key not in spec]
+    if missing:
+        raise BadInput(f"the spec of the report lacks {', '.join(missing)}; make it with the run's config")
+    whole: dict[str, Any] = json.loads(json.dumps(spec, sort_keys=True))
+    for key, names in (("cells", ("dataset", "model", "setting")), ("not_run", ("dataset", "model", "setting"))):
+        whole[key] = sorted(whole[key], key=lambda one: [str(one[name]) for name in names])
+    return whole
+
+
+def _content(results: Path, spec: dict[str, Any]) -> dict[str, Any]:
+    """Everything that the template sets."""
+    tables = {name: read(results / "tables", name) for name in TABLES}
+    labels = {name: model["label"] for name, model in spec["models"].items()}
+    level = f"{round(100 * spec['statistics']['level'], 1):g}{words.SPACE}%"
+    names = sorted({cell["dataset"] for cell in spec["cells"]})
+    sources = [_source(results, name, spec, tables["dataset"]) for name in names]
+    evidence = Tables(tables["accuracy"], tables["flips"], tables["effects"], tables["positions"])
+    asked = sorted({(cell["dataset"], cell["model"]) for cell in spec["cells"]})
+    judgements = [judge(dataset, model, evidence, spec) for dataset, model in asked]
+    return {
+        "spec": spec,
+        "labels": labels,
+        "level": level,
+        "fewest_patients": FEWEST_PATIENTS,
+        "few_patients": FEW_PATIENTS,
+        "sources": sources,
+        "made": [source.name for source in sources if source.semi_synthetic],
+        "restricted": [source.name for source in sources if source.restricted],
+        "judgements": {name: [one for one in judgements if one.dataset == name] for name in names},
+        "settings": {name: spec["settings"][name] for name in sorted({cell["setting"] for cell in spec["cells"]})},
+        "describe": words.describe,
+        "comparisons": _comparisons(spec),
+        "models": [(name, spec["models"][name]) for name in sorted({cell["model"] for cell in spec["cells"]})],
+        "about_model": _about_model,
+        "dataset_table": presented.datasets(tables["dataset"]),
+        "accuracy_tables": presented.accuracy(tables["accuracy"], labels, level),
+        "wide_tables": presented.wide(tables["accuracy_wide"], labels),
+        "flips_tables": presented.flips(tables["flips"], labels, level),
+        "group_tables": presented.flips_by_group(tables["flips"], labels, level),
+        "effects_tables": presented.effects(tables["effects"], labels, level),
+        "positions_tables": presented.positions(tables["positions"], labels),
+        "blind_hits": presented.blind_hits(tables["blind_hits"], labels),
+        "figures": [_figure(results / "figures", name, level) for name in FIGURES],
+        "examples": _examples(results, sources, spec),
+        "config": _as_yaml(spec),
+        "versions": _versions(),
+    }
+
+
+# -- the datasets ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A dataset as the report presents it."""
+
+    name: str
+    modality: str
+    origin: str
+    questions: str
+    restricted: bool
+    semi_synthetic: bool
+    numbers: Row
+    rejected: tuple[tuple[str, int], ...]
+    unusable: int
+
+
+def _source(results: Path, name: str, spec: Mapping[str, Any], table: list[Row]) -> _Source:
+    section = spec["datasets"][name]
+    studies = read_columns(results / name / "studies.parquet", Study, ["modality", "restricted", "semi_synthetic"])
+    columns = studies.to_pydict()
+    restricted = bool(section.get("restricted", True)) or any(columns["restricted"])
+    reasons = _rejected(results / name / "studies_rejected.csv", "stage" if restricted else "reason")
+    numbers = next((row for row in table if row["dataset"] == name), {})
+    return _Source(
+        name=name,
+        modality=next(iter(columns["modality"]), ""),
+        origin=section["source"],
+        questions=section["questions"]["origin"],
+        restricted=restricted,
+        semi_synthetic=any(columns["semi_synthetic"]),
+        numbers=numbers,
+        rejected=tuple(sorted(reasons.items(), key=lambda one: (-one[1], one[0]))),
+        unusable=sum(reasons.values()),
+    )
+
+
+def _rejected(path: Path, column: str) -> Counter[str]:
+    """How many studies could not be used, by reason; by stage alone where reasons may tell too much."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return Counter(row[column] for row in csv.DictReader(file))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; index the images of this dataset first") from None
+    except KeyError:
+        raise BadInput(f"{path}: no column {column!r}; index the images of this dataset again") from None
+
+
+def _examples(results: Path, sources: list[_Source], spec: dict[str, Any]) -> list[Any]:
+    """Of each modality the first unrestricted dataset that has any."""
+    found: list[Any] = []
+    for modality in ("mri", "xray"):
+        for source in sources:
+            if source.modality == modality and not source.restricted:
+                shown = examples(results, source.name, modality, spec)
+                found += shown
+                if shown:
+                    break
+    return found
+
+
+# -- models, comparisons, settings -----------------------------------------------------------------------------------
+
+
+def _about_model(model: Mapping[str, Any]) -> str:
+    """What a model is and how its answers are drawn, in one line."""
+    parts = [f"back end {model['backend']}"]
+    weights = model.get("weights") or model.get("model")
+    if weights:
+        parts.append(f"weights {_shortened(weights)}")
+    if model.get("revision"):
+        parts.append(f"revision {model['revision']}")
+    if model.get("dtype"):
+        parts.append(str(model["dtype"]))
+    decoding = model.get("decoding") or {}
+    if decoding.get("temperature") is not None:
+        parts.append(f"temperature {decoding['temperature']:g}")
+    if decoding.get("max_tokens") is not None:
+        parts.append(f"at most {decoding['max_tokens']} tokens")
+    return ", ".join(parts)
+
+
+def _comparisons(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Comparisons and effects in words, those of which a cell was run."""
+    ran = {cell["setting"] for cell in spec["cells"]}
+    what = {"image": "the image", "report": "the report", "order": "the order of the options"}
+    told = []
+    for name, comparison in spec["comparisons"].items():
+        first, second = comparison.get("flips") or comparison["accuracy"]
+        if first not in ran or second not in ran:
+            continue
+        differs = what.get(contrast(spec["settings"][first], spec["settings"][second]))
+        changed = f" Only {differs} differs." if differs else ""
+        if comparison.get("flips"):
+            told.append((name, f"How often the answer differs between {first} and {second}.{changed}"))
+        else:
+            told.append((name, f"Accuracy under {first} less accuracy under {second}, on the same questions.{changed}"))
+    here = {name for name, _ in told}
+    for name, effect in spec["effects"].items():
+        first, second = effect["minus"]
+        if first in here and second in here:
+            told.append((name, f"The rate of {first} less the rate of {second}, over the same patients."))
+    return told
+
+
+def _as_yaml(spec: Mapping[str, Any]) -> str:
+    """What was run, in full, as YAML. Folders are shortened to their last two names: where they lie tells nothing."""
+    runs: dict[str, dict[str, dict[str, int]]] = {}
+    for cell in spec["cells"]:
+        runs.setdefault(cell["dataset"], {}).setdefault(cell["model"], {})[cell["setting"]] = cell["runs"]
+    keys = ("name", "title", "datasets", "settings", "comparisons", "effects", "statistics", "models")
+    whole = {**{key: spec[key] for key in keys}, "runs": runs}
+    text: str = yaml.safe_dump(_plain(whole), sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+def _plain(value: Any) -> Any:
+    """Without what is none, and with paths shortened."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return _shortened(value) if isinstance(value, str) else value
+
+
+def _shortened(text: str) -> str:
+    if not (PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()) or "\n" in text:
+        return text
+    return "\N{HORIZONTAL ELLIPSIS}/" + "/".join(PureWindowsPath(text).parts[1:][-2:])
+
+
+# -- figures and versions --------------------------------------------------------------------------------------------
+
+
+def _figure(folder: Path, name: str, level: str) -> dict[str, str]:
+    path = folder / f"{name}.svg"
+    try:
+        content = base64.b64encode(path.read_bytes()).decode()
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; draw the figures first") from None
+    caption, alt = FIGURE_TEXTS[name]
+    return {
+        "name": name,
+        "uri": f"data:image/svg+xml;base64,{content}",
+        "caption": caption.format(level=level),
+        "alt": f"{alt} The numbers stand in the tables below.",
+    }
+
+
+def _versions() -> list[tuple[str, str]]:
+    """Versions in the environment that writes the report; a package that is not there is left out."""
+    found = [("Python", platform.python_version())]
+    for name in PACKAGES:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,76 @@
+"""The tables as they are read back: rows of text by column, so that what is shown is what stands in the file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from overread.errors import BadInput
+
+Row = dict[str, str]
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "dataset": ("dataset", "questions", "studies", "patients", "words_per_question"),
+    "accuracy": (
+        "dataset", "model", "setting", "runs", "questions", "patients", "accuracy", "low", "high", "balanced_accuracy",
+        "answered", "unparsed", "refused", "truncated", "failed", "chance", "always_first",
+    ),
+    "flips": (
+        "dataset", "model", "comparison", "group", "pairs", "patients", "flip_rate", "low", "high",
+        "mean_abs_margin_change", "margin_moved_over_0_5", "yes_rate_a", "yes_rate_b",
+    ),
+    "effects": ("dataset", "model", "effect", "estimate", "low", "high", "patients"),
+    "positions": ("dataset", "model", "setting", "position", "gold_share", "chosen_share", "recall", "rstd"),
+    "accuracy_wide": ("dataset", "model", "input"),
+    "blind_hits": ("dataset", "question", "topic", "stem", "models", "share_of_models"),
+}  # fmt: skip
+"""Columns that a table must have for the figures and the report; it may have more."""
+
+
+def read(folder: Path, table: str) -> list[Row]:
+    """The rows of `<folder>/<table>.csv`.
+
+    raises  BadInput if there is no such file, or a column of `COLUMNS` is missing
+    """
+    path = folder / f"{table}.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = [{name: text or "" for name, text in row.items()} for row in reader]
+            present = reader.fieldnames or []
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; make the tables first") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: not readable as CSV: {error}; make the tables again") from None
+    missing = [name for name in COLUMNS[table] if name not in present]
+    if missing:
+        raise BadInput(f"{path}: no column {', '.join(missing)}; make the tables again")
+    return rows
+
+
+def number(text: str | None) -> float | None:
+    """The number of a cell; none for a blank one and for nan."""
+    if text is None or not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadInput(f"a table holds {text!r} where a number should be; make the tables again") from None
+    return value if math.isfinite(value) else None
+
+
+def ordered(rows: Iterable[Row], column: str) -> list[str]:
+    """The values of a column, each once, in the order they are met."""
+    return list(dict.fromkeys(row[column] for row in rows))
+
+
+def where(rows: Iterable[Row], **values: str) -> list[Row]:
+    """The rows whose columns have these values."""
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """The columns of a table, in the file's order."""
+    return list(rows[0]) if rows else []
