@@ -155,6 +155,21 @@ def test_a_series_that_the_study_lacks_is_named_with_what_the_reader_found(tmp_p
         render_study(told, FLAIR, tmp_path / "d" / "images" / "A")
 
 
+def test_no_picture_of_a_rejected_study_stays_behind(tmp_path: Path) -> None:
+    one = study(tmp_path)
+    Path(one.images["T1"]).write_bytes(b"")
+    folder = tmp_path / "d" / "images" / "A"
+    with pytest.raises(BadFile, match=r"^A_T1\.nii\.gz: empty file$"):
+        render_study(one, {"a": SliceView(series="FLAIR"), "b": SliceView(series="T1")}, folder)
+    assert not (folder / "pictures").exists()
+
+
+def test_a_bad_radiograph_is_a_bad_file_of_its_study(tmp_path: Path) -> None:
+    one = study(tmp_path, modality="xray", images={"frontal": str(tmp_path / "absent.jpg")})
+    with pytest.raises(BadFile, match=r"absent\.jpg"):
+        render_study(one, {"frontal": FrontalView(kind="frontal")}, tmp_path / "d" / "images" / "A")
+
+
 def test_a_slice_without_contrast_is_refused(tmp_path: Path) -> None:
     one = study(tmp_path)
     data = np.zeros(SHAPE, dtype=np.int16)

@@ -234,6 +234,17 @@ def test_it_says_who_was_asked_under_what_and_what_was_not_run(run: Run, page: s
     assert versions["matplotlib"] == metadata.version("matplotlib")
 
 
+def test_what_was_not_run_is_told_once_for_all_settings_with_the_same_reason(run: Run, tmp_path: Path) -> None:
+    shared = {"dataset": "mri", "model": "reader", "when": "later", "why": "it is too early"}
+    left_out = [{**shared, "setting": "montage"}, {**shared, "setting": "layers"}]
+    left_out.append({**shared, "setting": "volume", "when": "never", "why": "it takes no volumes"})
+    rows = Page(run.page(tmp_path / "report.html", not_run=left_out)).rows()
+    label = run.spec["models"]["reader"]["label"]
+    assert ["mri", label, "layers, montage", "not in this version", "it is too early"] in rows
+    assert ["mri", label, "volume", "never", "it takes no volumes"] in rows
+    assert "Everything that was asked for was run." in run.page(tmp_path / "report.html", not_run=[])
+
+
 def test_too_few_patients_give_no_verdict_and_enough_give_one(page: str) -> None:
     """The MRI dataset has four patients, the X-rays twelve; the reader follows images, the first option does not."""
     parsed = Page(page)
@@ -401,6 +412,17 @@ def test_the_pictures_of_an_example_are_those_of_its_two_trials(run: Run) -> Non
 def test_without_a_swap_there_is_no_example_and_the_report_says_so(run: Run, tmp_path: Path) -> None:
     page = run.page(tmp_path / "report.html", comparisons={"gain": {"accuracy": ["xray", "xray-black"]}}, effects={})
     assert "There is no pair of trials to show" in page
+
+
+def test_comparisons_of_settings_that_were_not_run_are_left_out(run: Run, page: str, tmp_path: Path) -> None:
+    """The spec holds every comparison of the config, but only the settings that were run."""
+    more = {**run.spec["comparisons"], "unrun-swap": {"flips": ["elsewhere", "elsewhere-swapped"], "accuracy": None}}
+    more["unrun-gain"] = {"accuracy": ["xray", "elsewhere"], "flips": None}
+    effects = {**run.spec["effects"], "unrun-effect": {"minus": ["unrun-swap", "swap-with-report"]}}
+    other = run.page(tmp_path / "report.html", comparisons=more, effects=effects)
+    body, configuration = other.split('id="settings-in-full"')
+    assert "unrun" not in body.split("</nav>")[1] and "unrun-swap" in configuration
+    assert body == page.split('id="settings-in-full"')[0]
 
 
 def test_a_restricted_trial_is_never_shown_even_if_asked_for(restricted: Run) -> None:

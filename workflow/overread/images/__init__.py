@@ -51,13 +51,20 @@ def render_study(study: Study, views: Mapping[str, View], folder: Path) -> list[
     folder  <dataset>/images/<study>
     raises  BadFile: a file that a view needs can't be used; BadInput: a kind of view that can't be rendered yet
     """
+    shutil.rmtree(folder / "pictures", ignore_errors=True)
+    try:
+        return list(_rendered(study, views, folder))
+    except BadInput:
+        shutil.rmtree(folder / "pictures", ignore_errors=True)  # no picture of a study that is rejected stays behind
+        raise
+
+
+def _rendered(study: Study, views: Mapping[str, View], folder: Path) -> Iterator[Picture]:
     from overread.images.files import StudyFiles
     from overread.images.render import pixel_hash, write_png
     from overread.records import Picture
 
-    shutil.rmtree(folder / "pictures", ignore_errors=True)
     files = StudyFiles(study)
-    pictures: list[Picture] = []
     for name, view in sorted(views.items()):
         if view.modality != study.modality:
             continue
@@ -76,5 +83,4 @@ def render_study(study: Study, views: Mapping[str, View], folder: Path) -> list[
                 "height": image.height,
                 **about,
             }
-            pictures.append(Picture.model_validate(row))
-    return pictures
+            yield Picture.model_validate(row)

@@ -132,11 +132,11 @@ def examples(results: Path, dataset: str, modality: str, spec: Mapping[str, Any]
 
 def _swap_pairs(spec: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Comparisons of flips that swap the image alone: the setting with the own image, then the substitute's."""
-    pairs = {}
+    pairs: dict[str, tuple[str, str]] = {}
     for name, comparison in sorted(spec["comparisons"].items()):
-        if not comparison.get("flips"):
+        first, second = comparison.get("flips") or ("", "")
+        if first not in spec["settings"] or second not in spec["settings"]:
             continue
-        first, second = comparison["flips"]
         a, b = spec["settings"][first], spec["settings"][second]
         if contrast(a, b) == "image" and "substitute" in (a["source"], b["source"]):
             pairs[name] = (first, second) if shows_own(a) else (second, first)

@@ -41,6 +41,9 @@ PACKAGES = (
 )  # fmt: skip
 """Packages whose version can bear on a result or on how it looks."""
 
+WHEN = {"never": "never", "later": "not in this version", "missing": "something is missing"}
+"""When a cell can be run, by what the plan calls it."""
+
 FIGURE_TEXTS = {
     "accuracy": (
         "Accuracy by setting, with {level} intervals clustered by patient. The lines are what chance and always taking "
@@ -138,6 +141,7 @@ def _content(results: Path, spec: dict[str, Any]) -> dict[str, Any]:
         "effects_tables": presented.effects(tables["effects"], labels, level),
         "positions_tables": presented.positions(tables["positions"], labels),
         "blind_hits": presented.blind_hits(tables["blind_hits"], labels),
+        "not_run": _not_run(spec, labels),
         "figures": [_figure(results / "figures", name, level) for name in FIGURES],
         "examples": _examples(results, sources, spec),
         "config": _as_yaml(spec),
@@ -249,6 +253,18 @@ def _comparisons(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         if first in here and second in here:
             told.append((name, f"The rate of {first} less the rate of {second}, over the same patients."))
     return told
+
+
+def _not_run(spec: Mapping[str, Any], labels: Mapping[str, str]) -> list[dict[str, str]]:
+    """What was not run: a row for all settings of a dataset and model that share the reason."""
+    grouped: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in spec["not_run"]:
+        model = labels.get(one["model"], one["model"])
+        grouped.setdefault((one["dataset"], model, one["when"], one["why"]), []).append(one["setting"])
+    return [
+        {"dataset": dataset, "model": model, "settings": ", ".join(settings), "when": WHEN.get(when, when), "why": why}
+        for (dataset, model, when, why), settings in sorted(grouped.items())
+    ]
 
 
 def _as_yaml(spec: Mapping[str, Any]) -> str:
