@@ -26,7 +26,7 @@ include: "workflow/rules/tables.smk"
 
 rule all:
     default_target: True
-    message:
-        "The study is complete: {input}"
     input:
         f"{RESULTS}/report.html",
+    message:
+        "The study is complete: {input}"

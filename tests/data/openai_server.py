@@ -90,7 +90,14 @@ class Stall:
     seconds: float
 
 
-Happening = Completion | Status | Raw | Reset | Stall
+@dataclass(frozen=True)
+class Drip:
+    """A body that comes byte by byte and takes so many seconds."""
+
+    seconds: float
+
+
+Happening = Completion | Status | Raw | Reset | Stall | Drip
 Script = Callable[[Asked], Happening]
 
 
@@ -206,6 +213,13 @@ class OpenaiServer:
             await asyncio.sleep(self.latency)
         if isinstance(happening, Stall):
             await asyncio.sleep(happening.seconds)
+            return False
+        if isinstance(happening, Drip):
+            writer.write(_head(200, {"content-length": "1000"}))
+            for _ in range(int(happening.seconds / 0.05)):
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
             return False
         if isinstance(happening, Reset):
             if happening.mid_body:

@@ -185,7 +185,7 @@ BAD: dict[str, Callable[[WrittenQuestion], WrittenQuestion]] = {
     "postsurgical": _spoilt(question="Which postsurgical change is seen?"),
     "residual": _spoilt(question="Where is the residual tumour?"),
     "spine": _spoilt(question="Which level of the spine is affected?"),
-    "technique": _spoilt(question="Which technique shows the oedema best?"),
+    "technique": _spoilt(question="Which imaging technique was used here?"),
     "size without dimensions": _spoilt(
         question="What is the size of the mass?",
         options=["3.1 x 2.9 cm", "5.1 x 4.9 cm", "7.1 x 6.9 cm", "1.1 x 0.9 cm"],

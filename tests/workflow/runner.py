@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from overread.config import read_yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -25,7 +27,7 @@ class Workflow:
         (folder / "config" / "models").mkdir(parents=True)
         self.config = config
         for model in models:
-            self.add_model(model, yaml.safe_load((ROOT / f"config/models/{model}.yaml").read_text()))
+            self.add_model(model, read_yaml(ROOT / f"config/models/{model}.yaml"))
 
     @property
     def config(self) -> dict[str, Any]:
@@ -45,7 +47,7 @@ class Workflow:
     def add_model(self, name: str, section: dict[str, Any]) -> None:
         if "weights" in section:  # relative to the project's own model files
             section["weights"] = str((ROOT / "config/models" / section["weights"]).resolve())
-        self.model_file(name).write_text(yaml.safe_dump(section))
+        self.model_file(name).write_text(yaml.safe_dump(section, sort_keys=False))
 
     def command(self, *arguments: str) -> list[str]:
         return [

@@ -1,4 +1,4 @@
-"""What all rules share: the checked config, the package on the path, and the cells that can run.
+"""What all rules share: the checked config, the package on the path, the cells that can run, and what rules ask of them.
 
 A job is told what it depends on through its params, as JSON with sorted keys: a change of the config re-runs the jobs
 whose part of it changed, and no others.
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 
 ROOT = Path(workflow.basedir)
 CONFIG_FILE = (Path(workflow.configfiles[-1]) if workflow.configfiles else ROOT / "config" / "demo.yaml").resolve()
@@ -22,7 +23,8 @@ from overread.errors import OverreadError
 from overread.provenance import source_hash
 
 try:
-    overread_config.read_yaml(CONFIG_FILE)  # Snakemake's own reader keeps the last of two equal keys in silence
+    # Snakemake's own reader keeps the last of two equal keys in silence.
+    overread_config.read_yaml(CONFIG_FILE)
     study = overread_config.build(config, CONFIG_FILE)
     if workflow.is_main_process:
         errors, warnings = plan.check(study)
@@ -37,10 +39,14 @@ except OverreadError as error:
 RESULTS = f"results/{study.name}"
 PROMPTS = ROOT / "config" / "prompts"
 
-# Without conda the jobs use the Python that runs Snakemake; a conda environment, once activated, comes before it.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-# The prefix comes after the activation, which drops PYTHONPATH from the environment.
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(ROOT / 'workflow'))}; ")
+# Without conda the jobs use the Python that runs Snakemake. With it, the prefix comes after the activation, which drops
+# PYTHONPATH from the environment.
+with_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+shell.prefix(
+    "set -euo pipefail; "
+    + ("" if with_conda else f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
+    + f"export PYTHONPATH={shlex.quote(str(ROOT / 'workflow'))}; "
+)
 
 
 wildcard_constraints:
@@ -68,3 +74,107 @@ def runs_of(dataset):
 
 def datasets_with_cells():
     return sorted({cell.dataset for cell in cells})
+
+
+# -- studies -------------------------------------------------------------------------------------------------------------
+
+
+def source_of(wildcards):
+    """The folder or file that a data set is read from."""
+    section = study.datasets[wildcards.dataset]
+    if section.source == "phantom":
+        return rules.make_phantom.output.folder.format(dataset=wildcards.dataset)
+    return section.path if section.source == "table" else section.root
+
+
+def source_section(dataset):
+    """A data set's section without its questions: what is asked does not change what is read."""
+    return {
+        **study.datasets[dataset].model_dump(mode="json"),
+        "questions": {"origin": "grammar"},
+    }
+
+
+# -- questions -----------------------------------------------------------------------------------------------------------
+
+
+def question_files(wildcards):
+    """Where questions come from besides the studies: the phantom's folder, or the user's file."""
+    section = study.datasets[wildcards.dataset].questions
+    if section.origin == "grammar":
+        return source_of(wildcards)
+    return section.path if section.origin == "file" else []
+
+
+# -- images --------------------------------------------------------------------------------------------------------------
+
+
+def views_of(dataset):
+    """The views that some setting of the data set shows. Only these are rendered."""
+    used = {study.settings[cell.setting].images for cell in cells_of(dataset)} - {"none"}
+    return {name: study.views[name].model_dump(mode="json") for name in sorted(used)}
+
+
+def read_rows(dataset):
+    """The usable studies of a data set; its studies must have been read."""
+    from overread.records import read_studies
+
+    return read_studies(Path(checkpoints.read_studies.get(dataset=dataset).output.studies))
+
+
+_files = {}
+
+
+def study_files(wildcards):
+    """The files of a study that are there; a missing one is the renderer's to report, and stops no other study."""
+    if wildcards.dataset not in _files:
+        rows = read_rows(wildcards.dataset)
+        _files[wildcards.dataset] = {row.study: sorted(row.images.values()) for row in rows}
+    return [file for file in _files[wildcards.dataset][wildcards.study] if os.path.exists(file)]
+
+
+def view_indices(wildcards):
+    return [f"{RESULTS}/{wildcards.dataset}/images/{row.study}/views.json" for row in read_rows(wildcards.dataset)]
+
+
+# -- responses -----------------------------------------------------------------------------------------------------------
+
+
+def model_section(model):
+    """What of a model's file its jobs depend on: all but its label, its note and its resources."""
+    section = study.models[model].model_dump(mode="json", exclude={"label", "note", "resources"})
+    return {**section, "label": model}
+
+
+def weights_of(wildcards):
+    """The files of a model that lies in a folder: new weights ask anew."""
+    folder = Path(getattr(study.models[wildcards.model], "weights", ""))
+    return sorted(str(file) for file in folder.glob("*") if file.is_file()) if folder.is_absolute() else []
+
+
+# -- tables --------------------------------------------------------------------------------------------------------------
+
+
+def what_was_run():
+    """Everything that the tables depend on, in an order that the config's order does not change."""
+    used = sorted({cell.setting for cell in cells})
+    return {
+        "cells": [vars(cell) for cell in cells],
+        "settings": {name: study.settings[name].model_dump(mode="json") for name in used},
+        "comparisons": {name: one.model_dump(mode="json") for name, one in study.comparisons.items()},
+        "effects": {name: one.model_dump(mode="json") for name, one in study.effects.items()},
+        "statistics": study.statistics.model_dump(mode="json"),
+    }
+
+
+def whole_study():
+    """What the report tells besides."""
+    return {
+        **what_was_run(),
+        "name": study.name,
+        "title": study.title,
+        "models": {name: study.models[name].model_dump(mode="json") for name in sorted({cell.model for cell in cells})},
+        "datasets": {name: study.datasets[name].model_dump(mode="json") for name in datasets_with_cells()},
+        "config_hash": study.identity(),
+        "not_run": plan.not_run(study),
+    }

@@ -8,41 +8,23 @@ job that fails, and an answer that was given must not be lost.
 """
 
 
-def model_section(model):
-    """What of a model's file its jobs depend on: all but its label, its note and its resources."""
-    section = study.models[model].model_dump(mode="json", exclude={"label", "note", "resources"})
-    return {**section, "label": model}
-
-
-def weights_of(wildcards):
-    """The files of a model that lies in a folder: new weights ask anew."""
-    folder = Path(getattr(study.models[wildcards.model], "weights", ""))
-    return sorted(str(file) for file in folder.glob("*") if file.is_file()) if folder.is_absolute() else []
-
-
 rule responses:
-    message:
-        "The models have answered"
     input:
         [
             f"{RESULTS}/{cell.dataset}/responses/{cell.model}/{cell.setting}/run-{run}.parquet"
             for cell in cells
             for run in range(1, cell.runs + 1)
         ],
+    message:
+        "The models have answered"
 
 
 rule ask_model:
-    message:
-        "Asking {wildcards.model} about {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     input:
         trials=f"{RESULTS}/{{dataset}}/trials/{{setting}}/run-{{run}}.parquet",
         weights=weights_of,
     output:
         responses=f"{RESULTS}/{{dataset}}/responses/{{model}}/{{setting}}/run-{{run}}.parquet",
-    params:
-        model=lambda wc: as_json(model_section(wc.model)),
-        work=lambda wc: f"{RESULTS}/work/{wc.dataset}/{wc.model}/{wc.setting}/run-{wc.run}.jsonl",
-        code=source_hash("responses"),
     log:
         f"logs/{study.name}/ask_model/{{dataset}}/{{model}}/{{setting}}/run-{{run}}.log",
     benchmark:
@@ -54,6 +36,12 @@ rule ask_model:
         gpu=lambda wc: study.models[wc.model].resources.gpu,
         mem_mb=lambda wc, attempt: study.models[wc.model].resources.mem_mb * attempt,
         runtime=lambda wc, attempt: study.models[wc.model].resources.runtime * attempt,
+    params:
+        model=lambda wc: as_json(model_section(wc.model)),
+        work=lambda wc: f"{RESULTS}/work/{wc.dataset}/{wc.model}/{wc.setting}/run-{wc.run}.jsonl",
+        code=source_hash("responses"),
+    message:
+        "Asking {wildcards.model} about {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     shell:
         "OMP_NUM_THREADS={threads} python -m overread responses answer {input.trials:q} --model {params.model:q}"
         " --id {wildcards.model:q} --work {params.work:q} --out {output.responses:q} &> {log:q}"

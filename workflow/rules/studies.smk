@@ -6,34 +6,16 @@ makes    {results}/{dataset}/source/           the phantom, in the layout of the
 """
 
 
-def source_of(wildcards):
-    """The folder or file that a data set is read from."""
-    section = study.datasets[wildcards.dataset]
-    if section.source == "phantom":
-        return rules.make_phantom.output.folder.format(dataset=wildcards.dataset)
-    return section.path if section.source == "table" else section.root
-
-
-def source_section(dataset):
-    """A data set's section without its questions: what is asked does not change what is read."""
-    return {**study.datasets[dataset].model_dump(mode="json"), "questions": {"origin": "grammar"}}
-
-
 rule studies:
-    message:
-        "The studies are read"
     input:
         expand(f"{RESULTS}/{{dataset}}/studies.parquet", dataset=datasets_with_cells()),
+    message:
+        "The studies are read"
 
 
 rule make_phantom:
-    message:
-        "Making the semi-synthetic data set {wildcards.dataset}"
     output:
         folder=directory(f"{RESULTS}/{{dataset}}/source"),
-    params:
-        section=lambda wc: as_json(source_section(wc.dataset)),
-        code=source_hash("studies/phantom"),
     log:
         f"logs/{study.name}/make_phantom/{{dataset}}.log",
     benchmark:
@@ -44,21 +26,21 @@ rule make_phantom:
     resources:
         mem_mb=4000,
         runtime=30,
+    params:
+        section=lambda wc: as_json(source_section(wc.dataset)),
+        code=source_hash("studies/phantom"),
+    message:
+        "Making the semi-synthetic data set {wildcards.dataset}"
     shell:
         "python -m overread studies phantom --section {params.section:q} --workers {threads}"
         " --out {output.folder:q} &> {log:q}"
 
 
 checkpoint read_studies:
-    message:
-        "Reading the studies of {wildcards.dataset}"
     input:
         source=source_of,
     output:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
-    params:
-        section=lambda wc: as_json(source_section(wc.dataset)),
-        code=source_hash("studies"),
     log:
         f"logs/{study.name}/read_studies/{{dataset}}.log",
     benchmark:
@@ -68,6 +50,11 @@ checkpoint read_studies:
     resources:
         mem_mb=4000,
         runtime=30,
+    params:
+        section=lambda wc: as_json(source_section(wc.dataset)),
+        code=source_hash("studies"),
+    message:
+        "Reading the studies of {wildcards.dataset}"
     shell:
         "python -m overread studies read {input.source:q} --dataset {wildcards.dataset:q}"
         " --section {params.section:q} --out {output.studies:q} &> {log:q}"

@@ -1,62 +1,78 @@
 """Tables: estimates with intervals, figures, and the report.
 
 needs    the trials and responses of every cell, questions.jsonl, studies.parquet
-makes    {results}/tables/*.csv, {results}/figures/*, {results}/report.html
+makes    {results}/asked.json    what the tables depend on: cells, settings, comparisons, effects, statistics
+         {results}/study.json    the resolved config and what was not run, for the report
+         {results}/tables/*.csv, {results}/figures/*, {results}/report.html
+
+The two JSON files are files because a large study does not fit on a command line (128 KiB an argument on Linux).
 """
 
-TABLES = ("dataset", "accuracy", "accuracy_wide", "flips", "effects", "positions", "blind_hits")
-
-
-def what_was_run():
-    """Everything that the tables depend on, in an order that the config's order does not change."""
-    used = sorted({cell.setting for cell in cells})
-    return {
-        "cells": [vars(cell) for cell in cells],
-        "settings": {name: study.settings[name].model_dump(mode="json") for name in used},
-        "comparisons": {name: one.model_dump(mode="json") for name, one in study.comparisons.items()},
-        "effects": {name: one.model_dump(mode="json") for name, one in study.effects.items()},
-        "statistics": study.statistics.model_dump(mode="json"),
-    }
-
-
-def whole_study():
-    """What the report tells besides."""
-    return {
-        **what_was_run(),
-        "name": study.name,
-        "title": study.title,
-        "models": {
-            name: study.models[name].model_dump(mode="json") for name in sorted({cell.model for cell in cells})
-        },
-        "datasets": {name: study.datasets[name].model_dump(mode="json") for name in datasets_with_cells()},
-        "config_hash": study.identity(),
-        "not_run": plan.not_run(study),
-    }
+TABLES = (
+    "dataset",
+    "accuracy",
+    "accuracy_wide",
+    "flips",
+    "effects",
+    "positions",
+    "blind_hits",
+)
 
 
 rule tables:
-    message:
-        "The tables are made"
     input:
         expand(f"{RESULTS}/tables/{{table}}.csv", table=TABLES),
+    message:
+        "The tables are made"
+
+
+localrules:
+    record_asked,
+    record_study,
+
+
+rule record_asked:
+    output:
+        asked=f"{RESULTS}/asked.json",
+    log:
+        f"logs/{study.name}/record_asked.log",
+    conda:
+        "../../envs/trials.yaml"
+    params:
+        asked=as_json(what_was_run()),
+    message:
+        "Recording what is asked"
+    run:
+        Path(output.asked).write_text(params.asked)
+
+
+rule record_study:
+    output:
+        study=f"{RESULTS}/study.json",
+    log:
+        f"logs/{study.name}/record_study.log",
+    conda:
+        "../../envs/trials.yaml"
+    params:
+        study=as_json(whole_study()),
+    message:
+        "Recording the resolved config"
+    run:
+        Path(output.study).write_text(params.study)
 
 
 rule make_tables:
-    message:
-        "Making the tables"
     input:
-        rules.responses.input,
-        rules.trials.input,
-        rules.questions.input,
-        rules.studies.input,
-        expand(f"{RESULTS}/{{dataset}}/studies_rejected.csv", dataset=datasets_with_cells()),
+        asked=rules.record_asked.output.asked,
+        rows=[
+            *rules.responses.input,
+            *rules.trials.input,
+            *rules.questions.input,
+            *rules.studies.input,
+            *expand(f"{RESULTS}/{{dataset}}/studies_rejected.csv", dataset=datasets_with_cells()),
+        ],
     output:
         expand(f"{RESULTS}/tables/{{table}}.csv", table=TABLES),
-    params:
-        spec=as_json(what_was_run()),
-        folder=f"{RESULTS}/tables",
-        results=RESULTS,
-        code=source_hash("tables"),
     log:
         f"logs/{study.name}/make_tables.log",
     benchmark:
@@ -66,21 +82,21 @@ rule make_tables:
     resources:
         mem_mb=8000,
         runtime=60,
+    params:
+        folder=lambda wc, output: os.path.dirname(output[0]),
+        results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
+        code=source_hash("tables"),
+    message:
+        "Making the tables"
     shell:
-        "python -m overread tables make {params.results:q} --spec {params.spec:q} --out {params.folder:q} &> {log:q}"
+        "python -m overread tables make {params.results:q} --spec {input.asked:q} --out {params.folder:q} &> {log:q}"
 
 
 rule draw_figures:
-    message:
-        "Drawing the figures"
     input:
         rules.make_tables.output,
     output:
         folder=directory(f"{RESULTS}/figures"),
-    params:
-        tables=f"{RESULTS}/tables",
-        labels=as_json({name: model.label for name, model in study.models.items()}),
-        code=source_hash("tables"),
     log:
         f"logs/{study.name}/draw_figures.log",
     benchmark:
@@ -90,23 +106,24 @@ rule draw_figures:
     resources:
         mem_mb=4000,
         runtime=30,
+    params:
+        tables=lambda wc, input: os.path.dirname(input[0]),
+        labels=as_json({cell.model: study.models[cell.model].label for cell in cells}),
+        code=source_hash("tables"),
+    message:
+        "Drawing the figures"
     shell:
         "python -m overread tables figures {params.tables:q} --labels {params.labels:q} --out {output.folder:q}"
         " &> {log:q}"
 
 
 rule write_report:
-    message:
-        "Writing the report"
     input:
         rules.make_tables.output,
-        figures=f"{RESULTS}/figures",
+        figures=rules.draw_figures.output.folder,
+        study=rules.record_study.output.study,
     output:
         report=f"{RESULTS}/report.html",
-    params:
-        spec=as_json(whole_study()),
-        results=RESULTS,
-        code=source_hash("tables"),
     log:
         f"logs/{study.name}/write_report.log",
     benchmark:
@@ -116,5 +133,10 @@ rule write_report:
     resources:
         mem_mb=4000,
         runtime=30,
+    params:
+        results=lambda wc, output: os.path.dirname(output.report),
+        code=source_hash("tables"),
+    message:
+        "Writing the report"
     shell:
-        "python -m overread tables report {params.results:q} --spec {params.spec:q} --out {output.report:q} &> {log:q}"
+        "python -m overread tables report {params.results:q} --spec {input.study:q} --out {output.report:q} &> {log:q}"

@@ -7,27 +7,22 @@ makes    {results}/{dataset}/substitutes.csv                       whose image r
 
 
 rule trials:
-    message:
-        "The trials are built"
     input:
         [
             f"{RESULTS}/{dataset}/trials/{setting}/run-{run}.parquet"
             for dataset in datasets_with_cells()
             for setting, run in runs_of(dataset)
         ],
+    message:
+        "The trials are built"
 
 
 rule choose_substitutes:
-    message:
-        "Choosing whose image replaces whose in {wildcards.dataset}"
     input:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         pictures=f"{RESULTS}/{{dataset}}/images.parquet",
     output:
         substitutes=f"{RESULTS}/{{dataset}}/substitutes.csv",
-    params:
-        seed=study.seed,
-        code=source_hash("trials/substitutes"),
     log:
         f"logs/{study.name}/choose_substitutes/{{dataset}}.log",
     benchmark:
@@ -37,14 +32,17 @@ rule choose_substitutes:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        seed=study.seed,
+        code=source_hash("trials/substitutes"),
+    message:
+        "Choosing whose image replaces whose in {wildcards.dataset}"
     shell:
         "python -m overread trials substitutes --studies {input.studies:q} --pictures {input.pictures:q}"
         " --seed {params.seed} --out {output.substitutes:q} &> {log:q}"
 
 
 rule build_trials:
-    message:
-        "Building the trials of {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     input:
         questions=f"{RESULTS}/{{dataset}}/questions.jsonl",
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
@@ -53,12 +51,6 @@ rule build_trials:
         prompts=sorted(str(file) for file in PROMPTS.glob("*.j2")),
     output:
         trials=f"{RESULTS}/{{dataset}}/trials/{{setting}}/run-{{run}}.parquet",
-    params:
-        setting=lambda wc: as_json(study.settings[wc.setting]),
-        section=lambda wc: as_json(study.datasets[wc.dataset].questions),
-        prompts=str(PROMPTS),
-        seed=study.seed,
-        code=source_hash("trials", "questions"),
     log:
         f"logs/{study.name}/build_trials/{{dataset}}/{{setting}}/run-{{run}}.log",
     benchmark:
@@ -68,6 +60,14 @@ rule build_trials:
     resources:
         mem_mb=2000,
         runtime=10,
+    params:
+        setting=lambda wc: as_json(study.settings[wc.setting]),
+        section=lambda wc: as_json(study.datasets[wc.dataset].questions),
+        prompts=lambda wc, input: os.path.dirname(input.prompts[0]),
+        seed=study.seed,
+        code=source_hash("trials", "questions"),
+    message:
+        "Building the trials of {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     shell:
         "python -m overread trials build {input.questions:q} --studies {input.studies:q}"
         " --pictures {input.pictures:q} --substitutes {input.substitutes:q} --setting {params.setting:q}"

@@ -13,7 +13,19 @@ from pathlib import Path
 import pytest
 
 from data.endpoint_calls import QUICK, calls, echo, send
-from data.openai_server import Asked, Completion, Faults, Happening, OpenaiServer, Raw, Reset, Stall, Status, content_of
+from data.openai_server import (
+    Asked,
+    Completion,
+    Drip,
+    Faults,
+    Happening,
+    OpenaiServer,
+    Raw,
+    Reset,
+    Stall,
+    Status,
+    content_of,
+)
 from overread.endpoint.asking import answers
 from overread.endpoint.client import Call, ChatClient, Failure, Patience
 from overread.endpoint.faults import BadReply, retry_after
@@ -37,6 +49,7 @@ FAULTS: dict[str, Happening] = {
     "reset before the answer": Reset(mid_body=False),
     "reset in the middle of the body": Reset(),
     "no answer in time": Stall(30.0),
+    "an answer that never ends": Drip(30.0),
     "an error page with status 200": Raw(b"<html>busy</html>", "text/html"),
     "half of the body": Raw(b'{"choices": [{"message": {"content": "SA'),
     "a number that is none": Raw(b'{"choices": [], "usage": {"prompt_tokens": NaN}}'),
@@ -48,9 +61,12 @@ FAULTS: dict[str, Happening] = {
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_fault_is_survived_and_nothing_is_sent_twice_after_success(fault: Happening) -> None:
-    script = Faults(echo, {"say 3.": [fault, fault]})
+    script = Faults(echo, {"say 3.": (fault, fault)})
+    began = time.monotonic()
     with OpenaiServer(script) as server:
-        outcomes, client = send(server, calls(12, in_capitals), timeout=1.0 if isinstance(fault, Stall) else 30.0)
+        outcomes, client = send(
+            server, calls(12, in_capitals), timeout=1.0 if isinstance(fault, Stall | Drip) else 30.0
+        )
         counts = {content_of(call.messages): call.key for call in calls(12)}
         asked = {counts[content]: times for content, times in server.counts.items()}
         in_full = dict(server.answered)
@@ -59,6 +75,7 @@ def test_a_fault_is_survived_and_nothing_is_sent_twice_after_success(fault: Happ
     }
     assert asked == {f"key-{n}": 3 if n == 3 else 1 for n in range(12)}
     assert client.sent == 14
+    assert time.monotonic() - began < 25.0, "waited longer than a try may take"
     assert sum(client.faults.values()) == 2
     if not isinstance(fault, Completion):
         assert set(in_full.values()) == {1}

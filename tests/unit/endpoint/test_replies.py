@@ -88,8 +88,10 @@ def test_a_pair_of_surrogates_is_a_character() -> None:
     assert strict_json('"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
 
 
-def completion(**message: object) -> str:
-    return json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "model": "served", "id": "x"})
+def completion(**message: object) -> bytes:
+    return json.dumps(
+        {"choices": [{"message": message, "finish_reason": "stop"}], "model": "served", "id": "x"}
+    ).encode()
 
 
 def test_a_refusal_is_a_reply_of_its_own() -> None:
@@ -98,29 +100,30 @@ def test_a_refusal_is_a_reply_of_its_own() -> None:
 
 
 def test_a_reply_that_a_filter_ended_is_a_refusal() -> None:
-    body = completion(content="half").replace("stop", "content_filter")
+    body = completion(content="half").replace(b"stop", b"content_filter")
     assert reply_of(body).status == "refused"
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        "",
-        "<html>Bad gateway</html>",
-        '{"choices": [{"mess',
-        "null",
-        '{"error": {}}',
-        '{"choices": [{"message": {"content": 3}}]}',
+        b"",
+        b"<html>Bad gateway</html>",
+        b'{"choices": [{"mess',
+        b"null",
+        b'{"error": {}}',
+        b'{"choices": [{"message": {"content": 3}}]}',
+        b'{"choices": [{"message": {"content": "\xff"}}]}',
     ],
 )
-def test_a_body_that_is_no_completion_can_be_sent_for_again(body: str) -> None:
+def test_a_body_that_is_no_completion_can_be_sent_for_again(body: bytes) -> None:
     with pytest.raises(Transient):
         reply_of(body)
 
 
 def test_a_completion_without_a_choice_says_nothing() -> None:
     with pytest.raises(BadReply, match="no choice"):
-        reply_of('{"choices": []}')
+        reply_of(b'{"choices": []}')
 
 
 def test_the_schema_is_closed_and_requires_every_key() -> None:

@@ -1,10 +1,10 @@
 from decimal import Decimal
 
 import pytest
-from data.rule_cases import cases
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from data.rule_cases import cases
 from overread.questions.candidates import Wording
 from overread.questions.checks import (
     answer_among_options,
@@ -111,6 +111,7 @@ def test_lengths_are_exact_millimetres():
     assert [low for low, _ in size.axes] == [Decimal(31), Decimal(29), Decimal(38)]
     assert size_of("5 mm").axes == size_of("0.5 cm").axes
     assert size_of("1 to 2 cm").axes == ((Decimal(10), Decimal(20)),)
+    assert size_of("3-4 mm x 1 cm").axes == ((Decimal(3), Decimal(4)), (Decimal(10), Decimal(10)))
     assert size_of("a 2 cm mass with 5 mm shift") is None
     assert size_of("T2 hyperintense") is None
 
@@ -125,3 +126,41 @@ def test_normal_form_is_its_own_normal_form(text):
 def test_the_answer_is_always_one_of_the_options_or_none(options, place):
     found = answer_of(Wording(stem="s", options=tuple(options), answer=options[place]))
     assert found is None or found in options
+
+
+@given(
+    st.lists(st.decimals("0.1", "99.9", places=1), min_size=1, max_size=3),
+    st.sampled_from(["mm", "cm"]),
+    st.sampled_from([" x ", "x", " × ", " by "]),
+)
+def test_a_written_size_is_read_as_it_was_meant(values, unit, between):
+    scale = {"mm": 1, "cm": 10}[unit]
+    for text in (f"{between.join(map(str, values))} {unit}", between.join(f"{value}{unit}" for value in values)):
+        assert size_of(text).axes == tuple((value * scale, value * scale) for value in values), text
+
+
+SENTENCES = st.builds(
+    "{} {} {} in the {} {} {}.".format,
+    st.sampled_from(["There is", "There is no", "A scan shows", "We see"]),
+    st.sampled_from(["thick", "thin", "solid", "patchy"]),
+    st.sampled_from(["enhancement", "edema", "haemorrhage", "necrosis"]),
+    st.sampled_from(["left", "right"]),
+    st.sampled_from(["frontal lobe", "temporal lobe", "thalamus"]),
+    st.builds("over {}.{} cm".format, st.integers(1, 9), st.integers(1, 9)),
+)
+
+
+@given(st.lists(SENTENCES, min_size=1, max_size=8, unique=True), st.data())
+def test_every_sentence_of_a_report_is_found_in_it(report, data):
+    quoted = data.draw(st.sampled_from(report))
+    grounds = evidence_in_report((quoted,), "", {"findings": " ".join(report)}, RULES)
+    assert grounds.problem is None, grounds
+    assert quoted in grounds.text
+
+
+@given(st.lists(SENTENCES, min_size=1, max_size=8, unique=True), st.data())
+def test_a_sentence_on_the_other_side_is_not_found(report, data):
+    quoted = data.draw(st.sampled_from(report))
+    swapped = quoted.replace("left", "?").replace("right", "left").replace("?", "right")
+    assume(swapped not in report)
+    assert evidence_in_report((swapped,), "", {"findings": " ".join(report)}, RULES).problem is not None

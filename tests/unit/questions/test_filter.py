@@ -1,12 +1,13 @@
 import csv
+import itertools
 import json
 from collections import Counter
 
 import pytest
-from data.rule_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.rule_cases import cases
 from overread.errors import BadInput
 from overread.questions.candidates import Candidate, Wording
 from overread.questions.duplicates import duplicates
@@ -70,10 +71,10 @@ def test_keywords_are_found_as_a_person_finds_them(case):
 
 @pytest.mark.parametrize("case", cases("duplicates"))
 def test_duplicates_are_found_as_a_person_finds_them(case):
-    asked = [
-        (which, case[f"{which}_study"], Wording(stem=case[f"{which}_stem"], options=tuple(case[f"{which}_options"].split("|")), answer=""))
-        for which in ("first", "second")
-    ]  # fmt: skip
+    asked = []
+    for which in ("first", "second"):
+        options = tuple(case[f"{which}_options"].split("|"))
+        asked.append((which, case[f"{which}_study"], Wording(stem=case[f"{which}_stem"], options=options, answer="")))
     rules = Duplicates(across=case["across"], near=float(case["near"]) if case["near"] else None)
     found = list(duplicates(asked, rules))
     assert found == ([("second", case["verdict"], "first")] if case["verdict"] else [])
@@ -87,7 +88,7 @@ PLANTED = {
     ("checks", "answer"): [{"answer": "Patchy"}],
     ("checks", "forbidden"): [{"options": ("Thick rim", "Thin rim", "Solid", "None of the above")}] * 2,
     ("checks", "dimension"): [
-        {"stem": "What is the size of the left frontal mass?", "options": ("1 cm", "2 cm", "3 cm", "4 cm"), "answer": "3 cm"}
+        {"stem": "What is the size of the left mass?", "options": ("1 cm", "2 cm", "3 cm", "4 cm"), "answer": "3 cm"}
     ],
     ("checks", "spacing"): [
         {"stem": "What is the midline shift?", "options": ("6 mm", "8 mm", "15 mm", "20 mm"), "answer": "6 mm"}
@@ -118,7 +119,7 @@ def test_the_funnel_counts_exactly_what_was_planted():
 def test_what_goes_out_of_a_rule_goes_into_the_next():
     funnel = filter_candidates(planted(), [study(), study("s2")], RULES).funnel
     assert funnel[0].came == len(planted())
-    assert all(one.left == two.came for one, two in zip(funnel, funnel[1:], strict=False))
+    assert all(one.left == two.came for one, two in itertools.pairwise(funnel))
     assert (funnel[-1].stage, funnel[-1].came) == ("kept", 1)
 
 

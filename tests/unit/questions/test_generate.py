@@ -254,7 +254,9 @@ def test_a_report_that_gives_orders_changes_its_own_questions_at_most(tmp_path: 
     """The author here obeys the injected order: the damage ends with that study."""
 
     def obedient(about: Sequence[Reported]) -> Writer:
-        orders = {one.study.study: [] for one in about if "Ignore the instructions" in one.study.report["findings"]}
+        orders: dict[str, list[Any]] = {
+            one.study.study: [] for one in about if "Ignore the instructions" in one.study.report["findings"]
+        }
         return Writer(about, orders)
 
     clean, hostile = reported(5), reported(5, extra={2: INJECTION})

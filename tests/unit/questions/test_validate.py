@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,18 @@ from data.written_questions import Checker, Reported, Writer, questions_shown, r
 from overread.config import GeneratedQuestions, OpenaiModel
 from overread.endpoint.client import Patience
 from overread.errors import BadInput, NotAnswered
-from overread.questions.candidates import Candidate, StudyReply, Wording, read_candidates, write_candidates
+from overread.questions.candidates import (
+    Candidate,
+    StudyReply,
+    Wording,
+    read_candidates,
+    read_replies,
+    write_candidates,
+)
 from overread.questions.dialogue import messages
 from overread.questions.generate import generate
 from overread.questions.validate import validate
+from overread.records import write_studies
 
 QUICK = Patience(tries=4, first_wait=0.01, longest_wait=0.05, timeout=10.0)
 SECTION = GeneratedQuestions(origin="generated", author="author", validator="validator", reasoning_effort="high")
@@ -236,6 +246,38 @@ def test_a_candidate_that_gives_orders_stays_inside_its_line(tmp_path: Path) -> 
         shown = questions_shown(server.asked[0])
     assert len(shown) == 1
     assert tagged[0].wording == hostile.wording
+
+
+def test_the_two_commands_go_from_reports_to_tagged_candidates(tmp_path: Path) -> None:
+    about = reported(3)
+    write_studies([one.study for one in about], tmp_path / "studies.parquet")
+
+    def run(server: OpenaiServer, name: str, *inputs: str) -> str:
+        files = [str(tmp_path / each) for each in inputs]
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "overread", "questions", name, *files, "--section", SECTION.model_dump_json(),
+                "--model", model(server).model_dump_json(), "--id", name, "--work", str(tmp_path / f"{name}.work"),
+                "--out", str(tmp_path / f"{name}d.jsonl"), "--replies", str(tmp_path / f"{name}d_replies.jsonl"),
+            ],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "lobe" not in done.stdout + done.stderr, "a word of a report"
+        return done.stdout
+
+    with OpenaiServer(Writer(about)) as server:
+        said = run(server, "generate", "studies.parquet")
+    assert "15 questions written; 3 studies" in said
+    first = about[0].questions[0]
+    no = {"tag": "NO", "tag_reasoning": "It asks for a comparison."}
+    with OpenaiServer(Checker({first.stem: no})) as server:
+        said = run(server, "validate", "studies.parquet", "generated.jsonl")
+    tagged = read_candidates(tmp_path / "validated.jsonl")
+    fit = sum(one.stem != first.stem for one in tagged)
+    assert f"{fit} of 15 questions tagged YES, 0 reworded; 3 studies" in said
+    assert [one.tag for one in tagged] == ["NO" if one.stem == first.stem else "YES" for one in tagged]
+    assert {row.outcome for row in read_replies(tmp_path / "validated_replies.jsonl")} == {"validated"}
 
 
 RULES = {

@@ -18,7 +18,11 @@ TEMPLATE = (
     "{% if part['type'] == 'image' %}<start_of_image>{% else %}{{ part['text'] | trim }}{% endif %}{% endfor %}{% endif %}"
     "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )
-TEXT = ["is there an effusion in the report ? yes no 1 2 3 4", "answer with yes or no . the heart is large", "1. left lobe"]
+TEXT = [
+    "is there an effusion in the report ? yes no 1 2 3 4",
+    "answer with yes or no . the heart is large",
+    "1. left lobe",
+]
 
 
 def make_gemma(folder: Path, *, seed: int = 0) -> Path:
@@ -38,7 +42,10 @@ def make_gemma(folder: Path, *, seed: int = 0) -> Path:
     words.train_from_iterator(
         TEXT,
         trainers.BpeTrainer(
-            vocab_size=340, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+            vocab_size=340,
+            special_tokens=special,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
         ),
     )
     for word in ("yes", "no"):
@@ -71,7 +78,9 @@ def make_gemma(folder: Path, *, seed: int = 0) -> Path:
             tensor.normal_(std=0.15)
     network.generation_config = transformers.GenerationConfig(eos_token_id=[1], pad_token_id=0, bos_token_id=2)
     network.save_pretrained(folder)
-    pixels = transformers.Gemma3ImageProcessorPil(size={"height": 28, "width": 28}, image_mean=[0.5] * 3, image_std=[0.5] * 3)
+    pixels = transformers.Gemma3ImageProcessorPil(
+        size={"height": 28, "width": 28}, image_mean=[0.5] * 3, image_std=[0.5] * 3
+    )
     transformers.Gemma3Processor(
         image_processor=pixels, tokenizer=tokenizer, chat_template=TEMPLATE, image_seq_length=4
     ).save_pretrained(folder)

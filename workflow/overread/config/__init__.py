@@ -1,12 +1,14 @@
 """The configuration: one pydantic model a section, and the only source of its defaults, checks and JSON schema.
 
 base       what every section shares            datasets   sources and questions
-inputs     views and settings                   models     one file a model
-study      evaluations, comparisons, effects    resolving  extends, sweep, <sweep>-*
+curation   review and release of questions      inputs     views and settings
+models     one file a model                     study      evaluations, comparisons, effects
+resolving  extends, sweep, <sweep>-*
 reading    from files to a checked config       messages   errors in words          schema   for editors
 """
 
 from overread.config.base import FilePath, Name, Section, SettingName, Weights, is_folder
+from overread.config.curation import Release, Review
 from overread.config.datasets import (
     FINDINGS,
     ChexpertPlus,
@@ -60,7 +62,7 @@ __all__ = [
     "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions", "FindingQuestions", "Folder",
     "FrontalView", "GeneratedQuestions", "GrammarQuestions", "LlavaMedModel", "Med3dvlmModel", "MimicCxr", "Model",
     "ModelSection", "MontageView", "Name", "OpenI", "OpenaiModel", "OptionOrder", "Phantom", "Plane", "Questions",
-    "Reliance", "Resources", "Section", "Setting", "SettingName", "SliceView", "Statistics", "Table", "Takes",
-    "TransformersModel", "UcsfPdgm", "View", "VllmModel", "VolumeView", "Weights", "WeightsModel", "build",
-    "is_folder", "json_schema", "load", "load_model", "read_yaml",
+    "Release", "Reliance", "Resources", "Review", "Section", "Setting", "SettingName", "SliceView", "Statistics",
+    "Table", "Takes", "TransformersModel", "UcsfPdgm", "View", "VllmModel", "VolumeView", "Weights", "WeightsModel",
+    "build", "is_folder", "json_schema", "load", "load_model", "read_yaml",
 ]  # fmt: skip

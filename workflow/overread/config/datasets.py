@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from overread.config.base import FilePath, Name, Section
+from overread.config.curation import Release, Review
 from overread.errors import unknown
 from overread.records import Modality
 
@@ -83,6 +84,11 @@ class GeneratedQuestions(Section):
     reasoning_effort: Literal["minimal", "low", "medium", "high"] = Field(
         default="medium", description="of the validator, where it takes one"
     )
+    rules: FilePath | None = Field(
+        default=None, description="YAML with the checks and keywords; else Overread's own config/filter.yaml"
+    )
+    review: Review = Review()
+    release: Release | None = Field(default=None, description="how the questions are released; none: they are not")
 
 
 Questions = Annotated[

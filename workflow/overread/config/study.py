@@ -119,6 +119,9 @@ class Config(Section):
             if isinstance(section.questions, GeneratedQuestions):
                 check(f"datasets.{name}.questions.author", "model", [section.questions.author], self.models)
                 check(f"datasets.{name}.questions.validator", "model", [section.questions.validator], self.models)
+                release = section.questions.release
+                if release is not None and release.view is not None:
+                    check(f"datasets.{name}.questions.release.view", "view", [release.view], self.views)
         for name, setting in self.settings.items():
             check(f"settings.{name}.images", "view", [setting.images], {**self.views, "none": None})
         for number, evaluation in enumerate(self.evaluations):

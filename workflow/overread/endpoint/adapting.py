@@ -19,7 +19,7 @@ OPTIONAL = (
 """What a request can do without. Anything else that is refused is a mistake, and no request is sent again for it."""
 
 _NOT_TAKEN = re.compile(
-    r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|only the default",
+    r"unsupported|n.t support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|only the default",
     re.IGNORECASE,
 )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from overread.endpoint.client import Call, ChatClient, Failure
 from overread.endpoint.replies import Reply
 from overread.progress import progress
-from overread.responses.work import WorkFile
+from overread.responses.work import KeptAnswers
 
 
 class Asked(NamedTuple):
@@ -34,7 +34,7 @@ def ask(client: ChatClient, calls: Sequence[Call], work: Path, what: str) -> Ask
     what    names the work to a person
     raises  BadInput if another job holds the work file
     """
-    with WorkFile(work, Reply) as kept:
+    with KeptAnswers(work, Reply) as kept:
         if kept.damaged:
             client.say(f"{work}: {kept.damaged} damaged lines are left out; their requests are sent again")
         # Two calls of one key are one request.
@@ -53,7 +53,7 @@ def ask(client: ChatClient, calls: Sequence[Call], work: Path, what: str) -> Ask
     return Asked(replies, failures, asked=len(missing), kept=len(keys) - len(missing))
 
 
-def answers(client: ChatClient, calls: Iterable[Call]) -> Iterator[tuple[Call, Reply | Failure]]:
+def answers(client: ChatClient, calls: Iterable[Call]) -> Generator[tuple[Call, Reply | Failure], None, None]:
     """`client.answers` for code that is not asynchronous. Requests make progress only while the next one is awaited."""
     stream = client.answers(calls)
 

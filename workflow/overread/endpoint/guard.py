@@ -114,6 +114,15 @@ def resolved(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in ordered))
 
 
+def is_ip(host: str) -> bool:
+    """Whether the host is an IP address and no name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _is_loopback_ip(text: str) -> bool:
     try:
         ip = ipaddress.ip_address(text.partition("%")[0])

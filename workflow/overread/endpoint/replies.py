@@ -64,15 +64,15 @@ class _Completion(_Loose):
     model: str | None = None
 
 
-def reply_of(body: str) -> Reply:
+def reply_of(body: bytes) -> Reply:
     """The first choice of a chat completion.
 
     raises  Transient for a body that is no completion (cut off by a proxy, an error page), BadReply for one that says
             nothing
     """
     try:
-        completion = _Completion.model_validate(strict_json(body))
-    except (BadReply, ValidationError):
+        completion = _Completion.model_validate(strict_json(body.decode()))
+    except (BadReply, UnicodeDecodeError, ValidationError):
         raise Transient("a reply that is none of the protocol") from None
     if not completion.choices:
         raise BadReply("the reply holds no choice")
@@ -102,7 +102,7 @@ def structured(reply: Reply, kind: type[M]) -> M:
         what = "nothing was written before the tokens ran out" if reply.finish_reason == "length" else "an empty reply"
         raise BadReply(what)
     if reply.finish_reason == "length":
-        raise BadReply("cut off: the tokens ran out")
+        raise BadReply("cut off: the tokens ran out; the model file's decoding says how many there may be")
     fenced = _FENCE.fullmatch(reply.text)
     content = strict_json(fenced[1] if fenced else reply.text)
     try:

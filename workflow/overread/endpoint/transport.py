@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from overread.endpoint.guard import Destination, Resolve, loopback_addresses, shown
+from overread.endpoint.guard import Destination, Resolve, is_ip, loopback_addresses, shown
 from overread.errors import BadInput
 
 CONNECT_SECONDS = 20.0
@@ -24,8 +24,11 @@ def http_client(to: Destination, *, connections: int, resolve: Resolve | None = 
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
     hooks: dict[str, list[Callable[..., Any]]] = {"request": [_Origin(to)]}
     if to.loopback:
+        # Certificates are read from the disk for https alone: the origin is fixed.
+        inner = httpx2.AsyncHTTPTransport(verify=to.address.scheme == "https", limits=limits, trust_env=False)
         return httpx2.AsyncClient(
-            transport=LoopbackTransport(httpx2.AsyncHTTPTransport(limits=limits, trust_env=False), resolve),
+            transport=LoopbackTransport(inner, resolve),
+            verify=False,
             timeout=timeout,
             follow_redirects=False,
             trust_env=False,
@@ -47,10 +50,15 @@ class LoopbackTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         host = request.url.host
-        port = request.url.port or (443 if request.url.scheme == "https" else 80)
-        found = await asyncio.to_thread(loopback_addresses, host, port, self._resolve)
+        if is_ip(host):
+            found = loopback_addresses(host, 0, lambda host, port: [host])
+        else:
+            port = request.url.port or (443 if request.url.scheme == "https" else 80)
+            found = await asyncio.to_thread(loopback_addresses, host, port, self._resolve)
         if not found:
             raise BadInput(f"{host} is not, or no longer, an address of this machine: nothing was sent")
+        if found[0] == host:
+            return await self._inner.handle_async_request(request)
         # The Host header is set already, and the certificate is still checked against the name.
         checked = request.url.copy_with(host=found[0])
         sent = httpx2.Request(
@@ -70,12 +78,11 @@ class _Origin:
     """Refuses a request to another origin than the one that was cleared."""
 
     def __init__(self, to: Destination) -> None:
-        self._to = to
+        # As httpx reads the endpoint: the same reading on both sides.
+        url = httpx2.URL(shown(to.address))
+        self._cleared = (url.scheme, url.host, url.port)
 
     async def __call__(self, request: httpx2.Request) -> None:
-        url, address = request.url, self._to.address
-        port = url.port or (443 if url.scheme == "https" else 80)
-        # As httpx reads the endpoint: the same reading on both sides.
-        own = httpx2.URL(shown(address))
-        if (url.scheme, url.host, port) != (own.scheme, own.host, address.port):
+        url = request.url
+        if (url.scheme, url.host, url.port) != self._cleared:
             raise BadInput(f"a request was to go to {url.host}, which nobody cleared: nothing was sent")

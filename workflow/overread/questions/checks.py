@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from itertools import combinations
 
 from overread.questions.candidates import Wording
@@ -129,14 +130,20 @@ def _least_distance(stem: str, sizes: list[Size], rules: Rules) -> tuple[Decimal
 def _sizes(asked: Wording, rules: Rules) -> list[Size] | None:
     """The options as sizes, or None where they are not all sizes: `mild (5 mm)` is told by its word."""
     sizes = [size_of(option) for option in asked.options]
-    about_size = {
-        *_DIRECTIONS,
-        *(word for name in rules.dimensions.names + rules.dimensions.axes for word in normalise(name).split()),
-    }
-    if any(size is None or not set(size.words) <= about_size for size in sizes):
+    sized = [size for size in sizes if size is not None and size.unit]
+    if len(sized) < 2 or len(sized) + sizes.count(_NOTHING) < len(sizes):
         return None
-    found = [size for size in sizes if size is not None]
-    return found if sum(bool(size.unit) for size in found) >= 2 else None
+    about_size = _size_words(rules.dimensions.names + rules.dimensions.axes)
+    alike = len({size.words for size in sized}) == 1
+    return sized if alike or all(about_size.issuperset(size.words) for size in sized) else None
+
+
+_NOTHING = size_of("none")
+
+
+@cache
+def _size_words(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word for name in names for word in normalise(name).split()) | _DIRECTIONS
 
 
 _DIRECTIONS = {

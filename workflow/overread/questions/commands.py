@@ -7,12 +7,9 @@ from typing import Annotated
 
 import typer
 
+from overread.questions import curation_commands, generation_commands
+
 app = typer.Typer(help="Make the questions about the studies.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Keeps `build` a sub-command while it is the only one."""
 
 
 @app.command("build")
@@ -41,3 +38,7 @@ def build_command(
     write_questions(questions, out)
     about = len({question.study for question in questions})
     typer.echo(f"{len(questions)} questions about {about} studies" + (f"; {reasons}" if reasons else ""))
+
+
+generation_commands.register(app)
+curation_commands.register(app)

@@ -12,13 +12,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 
 from overread.questions.normalise import words
 
 SIDES = {"left", "right", "bilateral", "bilaterally", "unilateral", "midline", "leftward", "rightward"}
 NEGATIONS = {"no", "not", "none", "without", "absent", "negative", "nor", "never", "neither", "cannot", "denies"}
-_LEAST_WORDS = 2
-"""A single word is in every report: it is no evidence."""
+_FEW_WORDS = 2
+"""So few words are in any report: they are evidence only as a whole clause, like `No hydrocephalus.`"""
 
 _QUOTED = re.compile(r"[\"“”]([^\"“”]{8,}?)[\"“”]|(?<!\w)['‘]([^'‘’]{8,}?)['’](?!\w)")
 _SECTION = re.compile(r"^\s*(?:findings?|impressions?)\s*[:-]\s*", re.IGNORECASE)
@@ -79,16 +81,12 @@ def find(quotation: str, report: Mapping[str, str]) -> Match:
 def _in_section(quotation: str, section: str, text: str) -> Match:
     from rapidfuzz import fuzz
 
-    parts = sentences(text)
-    ends: list[int] = []
-    length = -1
-    spoken = [" ".join(words(part)) for part in parts]
-    for part in spoken:
-        length += 1 + len(part)
-        ends.append(length)
+    parts, spoken, ends = _spoken(text)
     whole, wanted = " ".join(spoken), " ".join(words(quotation))
-    if not whole or len(wanted.split()) < _LEAST_WORDS:
+    if not whole:
         return Match(0.0, section, "")
+    if len(wanted.split()) <= _FEW_WORDS:
+        return _clause(wanted, section, parts)
     if len(wanted) > len(whole):
         # Else the section would be looked for in the quotation, and a report in a made-up frame would score 100.
         score, start, end = fuzz.ratio(wanted, whole), 0, len(whole)
@@ -102,6 +100,23 @@ def _in_section(quotation: str, section: str, text: str) -> Match:
     sentence = " ".join(parts[place] for place in touched)
     before = whole[ends[touched[0]] - len(spoken[touched[0]]) : start].split() if touched else []
     return Match(float(score), section, sentence, _difference(wanted.split(), whole[start:end].split(), before))
+
+
+@lru_cache(maxsize=64)  # all questions of a study are held against the same text
+def _spoken(text: str) -> tuple[list[str], list[str], list[int]]:
+    """The sentences of a section, their words, and where each ends in all the words joined by spaces."""
+    parts = sentences(text)
+    spoken = [" ".join(words(part)) for part in parts]
+    ends = [place - 1 for place in accumulate(len(part) + 1 for part in spoken)]
+    return parts, spoken, ends
+
+
+def _clause(wanted: str, section: str, parts: list[str]) -> Match:
+    """The sentence that has these few words between two marks of punctuation."""
+    for part in parts:
+        if wanted in (" ".join(words(clause)) for clause in re.split(r"[.,;:!?()](?=\s|$)", part)):
+            return Match(100.0, section, part)
+    return Match(0.0, section, "")
 
 
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ Stages in their order: the validator's tag, the code checks, the keywords, the d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def filter_candidates(candidates: Iterable[Candidate], studies: Iterable[Study],
 
 
 def problems(wording: Wording, rules: Rules) -> list[str]:
-    """All that the checks and the keywords say against a wording, as `rule: why`: for a question that a person edited."""
+    """All that checks and keywords say against a wording, as `rule: why`: for a question that a person edited."""
     checked = [(rule, check(wording, rules)) for rule, check in CHECKS.items()]
     searched = [(rule, _keyword(keywords, wording)) for rule, keywords in rules.keywords.items()]
     return [f"{rule}: {why}" for rule, why in checked + searched if why is not None]
@@ -203,3 +203,13 @@ def write_rejected(rejected: Iterable[Rejected], path: Path) -> None:
     ordered = sorted(rejected, key=lambda one: one.candidate)
     with replacing(path) as temporary:
         temporary.write_text("".join(f"{one.model_dump_json()}\n" for one in ordered), encoding="utf-8")
+
+
+def write_trail(trail: Sequence[Trail], path: Path) -> None:
+    """A row a kept question, in the order of the questions' file."""
+    import csv
+
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, fieldnames=[field.name for field in fields(Trail)], lineterminator="\n")
+        table.writeheader()
+        table.writerows(asdict(one) for one in sorted(trail, key=lambda one: (one.study, one.question)))

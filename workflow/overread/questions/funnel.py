@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from overread.errors import BadInput
 from overread.questions.filter import Count
 from overread.records import replacing
 
@@ -22,6 +23,18 @@ def write_funnel(funnel: Sequence[Count], path: Path) -> None:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(COLUMNS)
         rows.writerows([one.stage, one.rule, one.came, one.dropped, one.left] for one in funnel)
+
+
+def read_funnel(path: Path) -> list[Count]:
+    """The rows of a `funnel.csv`. BadInput if it is none."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            table = csv.DictReader(file)
+            return [Count(row["stage"], row["rule"], int(row["in"]), int(row["dropped"])) for row in table]
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; it should be the funnel of the filter") from None
+    except (KeyError, ValueError) as error:
+        raise BadInput(f"{path}: not the funnel of the filter: {error}") from None
 
 
 def draw_funnel(funnel: Sequence[Count], out: Path, name: str = "funnel") -> None:

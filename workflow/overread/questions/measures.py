@@ -17,21 +17,30 @@ INFINITE = Decimal("Infinity")
 _IN_MM = {"mm": Decimal(1), "cm": Decimal(10)}
 
 _NUMBER = r"\d+(?:[.,]\d+)?"
-_UNIT = r"(?:mm|cm|millimet(?:er|re)s?|centimet(?:er|re)s?)\b"
-_AXIS = r"(?:\s*\(?(?:ap|tr|tv|cc|si|ml|lr|rl|anteroposterior|transverse|craniocaudal|axial|coronal|sagittal)\)?)?"
-_VALUE = rf"{_NUMBER}\s*(?:{_UNIT})?(?:\s*(?:-|to)\s*{_NUMBER}\s*(?:{_UNIT})?)?"
+_UNIT = r"(?:mm|cm|millimet(?:er|re)s?|centimet(?:er|re)s?)(?:\b|(?=x\s*\d))"
+# An axis between a number and what follows it: 3.1 (AP) x 2.9 (TR) cm.
+_AXIS_INSIDE = re.compile(
+    r"(?<=[\dm])\s*\(?(?:ap|tr|tv|cc|si|ml|lr|rl|anteroposterior|transverse|craniocaudal|axial|coronal|sagittal)\)?"
+    rf"(?=\s*(?:x|by|\*)\s*\d|\s*{_UNIT})"
+)
+_WITH_UNIT = rf"{_NUMBER}(?:\s*-?\s*{_UNIT})?"
+_VALUE = rf"{_WITH_UNIT}(?:\s*(?:-|to)\s*{_WITH_UNIT})?"
 _LENGTH = re.compile(
     r"(?P<than><=?|>=?|(?:less|smaller|fewer|shorter|lower) than|(?:more|greater|larger|longer|higher) than|at least"
     r"|at most|up to|under|over|below|above|no more than)?\s*"
-    rf"(?P<values>{_VALUE}{_AXIS}(?:\s*(?:x|by|\*)\s*{_VALUE}{_AXIS})*)"
+    rf"(?P<values>{_VALUE}(?:\s*(?:x|by|\*)\s*{_VALUE})*)"
 )
 _ONE = re.compile(
-    rf"(?P<low>{_NUMBER})\s*(?P<unit1>{_UNIT})?(?:\s*(?:-|to)\s*(?P<high>{_NUMBER})\s*(?P<unit2>{_UNIT})?)?"
+    rf"(?P<low>{_NUMBER})(?:\s*-?\s*(?P<unit1>{_UNIT}))?"
+    rf"(?:\s*(?:-|to)\s*(?P<high>{_NUMBER})(?:\s*-?\s*(?P<unit2>{_UNIT}))?)?"
 )
 _LESS = {
-    "<", "<=", "less than", "smaller than", "fewer than", "shorter than", "lower than", "at most", "up to", "under", "below",
-    "no more than",
+    "<", "<=", "less than", "smaller than", "fewer than", "shorter than", "lower than", "at most", "up to", "under",
+    "below", "no more than",
 }  # fmt: skip
+_BETWEEN = re.compile(rf"\bbetween\s+({_WITH_UNIT})\s+and\b")
+_OR_LESS = re.compile(r"^\s*(?:or|and) (?:less|smaller|shorter|lower|below|under)\b")
+_OR_MORE = re.compile(r"^\s*(?:or|and) (?:more|greater|larger|longer|higher|above|over)\b|^\s*\+")
 _NONE = re.compile(
     r"(?:none|absent|no|0|zero)(?: (?:measurable|significant|midline|shift|deviation|present|seen|displacement))*"
 )
@@ -56,35 +65,41 @@ class Size:
 
 def size_of(option: str) -> Size | None:
     """The one length that an option states, or None: no unit, no number, or two lengths in one option."""
-    text = plain(option)
+    text = _AXIS_INSIDE.sub("", _BETWEEN.sub(r"\1 to", plain(option)))
     if _NONE.fullmatch(text.strip(" .")):
         return Size(((Decimal(0), Decimal(0)),), "", ())
     found = [match for match in _LENGTH.finditer(text) if re.search(_UNIT, match["values"])]
     if len(found) != 1:
         return None
     match = found[0]
-    units = [unit[:1] + "m" for unit in re.findall(_UNIT, match["values"])]
+    units = [_unit(unit) for unit in re.findall(_UNIT, match["values"])]
+    before, after = text[: match.start()], text[match.end() :]
+    less, more = _OR_LESS.match(after), _OR_MORE.match(after)
+    if bound := less or more:
+        after = after[bound.end() :]
     axes = []
     for value in _ONE.finditer(match["values"]):
         # A value without a unit takes the next one that is written: 3.1 x 2.9 cm.
         later = re.search(_UNIT, match["values"][value.start() :])
-        unit = later.group()[:1] + "m" if later else units[-1]
-        low = _mm(value["low"], (value["unit1"] or "")[:1] + "m" if value["unit1"] else unit)
-        high = _mm(value["high"], unit if not value["unit2"] else value["unit2"][:1] + "m") if value["high"] else low
-        axes.append(_bounded(min(low, high), max(low, high), match["than"]))
-    rest = f"{text[: match.start()]} {text[match.end() :]}"
-    words = re.findall(r"[^\W\d_]+", _ABOUT.sub(" ", rest))
+        unit = _unit(later.group()) if later else units[-1]
+        low = _mm(value["low"], _unit(value["unit1"]) if value["unit1"] else unit)
+        high = _mm(value["high"], _unit(value["unit2"]) if value["unit2"] else unit) if value["high"] else low
+        low, high = min(low, high), max(low, high)
+        if match["than"] in _LESS or less:
+            low = Decimal(0)
+        elif match["than"] or more:
+            high = INFINITE
+        axes.append((low, high))
+    words = re.findall(r"[^\W\d_]+", _ABOUT.sub(" ", f"{before} {after}"))
     return Size(tuple(axes), "cm" if "cm" in units else "mm", tuple(words))
+
+
+def _unit(written: str) -> str:
+    return "cm" if written.startswith("c") else "mm"
 
 
 def _mm(number: str, unit: str) -> Decimal:
     return Decimal(number.replace(",", ".")) * _IN_MM[unit]
-
-
-def _bounded(low: Decimal, high: Decimal, than: str | None) -> Interval:
-    if not than:
-        return low, high
-    return (Decimal(0), high) if than in _LESS else (low, INFINITE)
 
 
 def distance(one: Size, two: Size) -> Decimal:

@@ -1,8 +1,8 @@
-"""A released dataset: the questions in three formats, their options shuffled and as written, and what others need to use
-them.
+"""A released dataset: the questions in three formats, options shuffled and as written, and what others need to use it.
 
     questions.jsonl .csv .parquet     shuffled options as the default, the order as written beside it
     positions.csv                     how often the right option stands at each place, in both orders
+    funnel.csv                        what was written, dropped by which rule, and kept
     README.md croissant.json          data card and machine-readable description
     for-lmms-eval/ for-vlmevalkit/ for-inspect-ai/       ready to run
     pictures/ reports.jsonl           only if the config says so
@@ -26,6 +26,7 @@ from typing import Any
 
 from overread.config.curation import Release
 from overread.errors import BadInput
+from overread.questions.filter import Count
 from overread.records import Picture, Question, Study
 from overread.trials.options import Permutation, balanced
 
@@ -80,18 +81,21 @@ def release(
     pictures: Sequence[Picture] = (),
     images: Path | None = None,
     earlier: Path | None = None,
+    funnel: Sequence[Count] = (),
 ) -> list[Released]:
     """Write a release into the folder `out`, which is new or an older release.
 
     pictures   of all views; those of `section.view` are copied
     images     the folder that their paths are relative to
     earlier    the folder of the release before: its questions keep their orders
+    funnel     what the filter kept and dropped; without it, the card says nothing of any checks
     raises     BadInput for a question whose study is not there, a study without a picture of the view, a folder that
                holds something else than a release
     """
     from overread.questions.card import write_card
     from overread.questions.croissant import write_croissant
     from overread.questions.exports import write_exports
+    from overread.questions.funnel import write_funnel
 
     if not questions:
         raise BadInput("there is no question to release")
@@ -112,7 +116,9 @@ def release(
         if section.with_report:
             _write_lines([{"study": one.study, **one.report} for one in shown], folder / "reports.jsonl")
         write_exports(section, released, folder)
-        write_card(section, released, shown, folder)
+        if funnel:
+            write_funnel(funnel, folder / "funnel.csv")
+        write_card(section, released, shown, funnel, folder)
         write_croissant(section, folder)
         _write_checksums(folder)
     return released
@@ -216,9 +222,7 @@ def _copy_pictures(
 
 def files_of(folder: Path) -> list[Path]:
     """All files of a release but the checksums, by their path relative to the folder."""
-    return sorted(
-        path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUMS
-    )
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUMS)
 
 
 def sha256(path: Path) -> str:

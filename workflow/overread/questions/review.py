@@ -151,6 +151,29 @@ def read_decisions(paths: Iterable[Path]) -> list[Decision]:
     return decisions
 
 
+def read_ratings(paths: Iterable[Path], column: str, rater: str) -> dict[str, dict[str, str]]:
+    """rater -> question -> what the sheets say in `column`; empty cells are left out.
+
+    raises   BadInput for a column that is not there, a rating without a rater, and two ratings of one question by one
+    """
+    ratings: dict[str, dict[str, str]] = defaultdict(dict)
+    for path in paths:
+        for number, row in _rows(path):
+            if missing := {"question", column, rater} - set(row):
+                raise BadInput(f"{path}: no column {sorted(missing)[0]!r}; there are: {', '.join(row)}")
+            value, who, question = row[column].strip(), row[rater].strip(), row["question"].strip()
+            if not value:
+                continue
+            if not who:
+                raise BadInput(f"{path}:{number}: {column} is filled in, but not {rater}")
+            if question in ratings[who]:
+                raise BadInput(f"{path}:{number}: {who} has rated question {question} before")
+            ratings[who][question] = value.lower()
+    if len(ratings) < 2:
+        raise BadInput(f"column {column!r}: {len(ratings)} rater; agreement needs two at least")
+    return dict(ratings)
+
+
 def apply_decisions(
     questions: Sequence[Question], decisions: Iterable[Decision], rule: Rule, rules: Rules
 ) -> tuple[list[Question], list[Outcome]]:

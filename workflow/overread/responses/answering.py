@@ -21,6 +21,7 @@ from overread.responses.backends import Answer, Backend, load
 from overread.responses.parsing import parse
 from overread.responses.work import WorkFile
 
+
 class Counts(NamedTuple):
     asked: int
     kept: int

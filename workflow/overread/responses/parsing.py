@@ -40,7 +40,7 @@ _REFUSAL = re.compile(
 )
 _REFUSING_REASONS = {"refusal", "content_filter"}
 
-_OPEN = re.compile(r"[\s\"'(\[{<$]*(?:(?:option|choice|number)\s+[\"'(\[]*|\#\s*)?")
+_OPEN = re.compile(r"[\s\"'(\[{<$]*(?:(?:option|choice|number)\s+[\"'(\[]*|\#+\s*)?")
 _SEPARATOR = re.compile(r"[\s\"')\]}]*[.:)\]-]?[\s\"'(]*")
 _CLOSED = re.compile(r"[\"')\]}>$]*(?=\s*(?:$|[,;!?\n]|\.(?!\d))|\s+(?:because|since|as|based|given|due|is)\b)")
 _OR_ANOTHER = re.compile(r"[\"')\]}\s]*(?:[,/&|]|\bor\b|\band\b)(?:\s*(?:or|and)\b)?\s*")
@@ -145,7 +145,8 @@ def _explicit(text: str, options: _Options) -> int | None:
     stated = [place for _, place in sorted(_stated(text, options))]
     if stated:
         return stated[-1]
-    lines = {place for line in text.splitlines() if (place := _whole_line(line, options)) is not _NOTHING}
+    spans = [*text.splitlines(), text]
+    lines = {place for span in spans if (place := _whole(span, options)) is not _NOTHING}
     opening = _opening(text, options)
     if opening is not None and not _REFUSAL.search(text):
         lines.add(opening)
@@ -172,12 +173,12 @@ def _stated(text: str, options: _Options) -> list[tuple[int, int | None]]:
 _NOTHING = "nothing"
 
 
-def _whole_line(line: str, options: _Options) -> int | str | None:
-    """The option that a line consists of; None for a contradiction; _NOTHING for any other line."""
-    if not line.strip():
+def _whole(span: str, options: _Options) -> int | str | None:
+    """The option that a line or a text consists of; None for a contradiction; _NOTHING for anything else."""
+    if not span.strip():
         return _NOTHING
-    option = options.at(line, 0)
-    if option is None or re.compile(r"[\s.,;:!\"')\]}]*$").match(line, option[1]) is None:
+    option = options.at(span, 0)
+    if option is None or re.compile(r"[\s.,;:!\"')\]}]*$").match(span, option[1]) is None:
         return _NOTHING
     return option[0]
 

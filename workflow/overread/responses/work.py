@@ -14,27 +14,30 @@ import time
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from overread.errors import BadInput
 from overread.records import content_hash
 from overread.responses.backends import Answer
 
-_FIELDS = {field.name for field in fields(Answer)}
+A = TypeVar("A")
+
 _SYNC_SECONDS = 1.0
 
 
-class WorkFile:
+class KeptAnswers(Generic[A]):
     """The answers kept so far, and a place to append. Use as a context: one job at a time holds the file.
 
+    kind      the dataclass of an answer: text, numbers and tuples of them
     answers   answer by request key
     damaged   lines that could not be believed
     raises    BadInput if another job holds the file, or it can't be opened
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: type[A]) -> None:
         self.path = path
-        self.answers: dict[str, Answer] = {}
+        self.kind = kind
+        self.answers: dict[str, A] = {}
         self.damaged = 0
 
     def __enter__(self) -> Self:
@@ -66,9 +69,9 @@ class WorkFile:
         finally:
             self._file.close()
 
-    def append(self, request: str, answer: Answer) -> None:
+    def append(self, request: str, answer: A) -> None:
         """Keep an answer. It survives the death of this process at once, and that of the machine after a second."""
-        body = asdict(answer)
+        body = asdict(answer)  # type: ignore[call-overload]
         line = json.dumps({"request": request, "answer": body, "check": content_hash([request, body])})
         self._file.write(line.encode() + b"\n")
         self._file.flush()
@@ -84,7 +87,7 @@ class WorkFile:
         if whole < len(content):
             self._file.truncate(whole)
         for line in content[:whole].splitlines():
-            kept = _believed(line)
+            kept = _believed(line, self.kind)
             if kept is None:
                 self.damaged += 1
             else:
@@ -92,15 +95,22 @@ class WorkFile:
                 self.answers.setdefault(*kept)
 
 
-def _believed(line: bytes) -> tuple[str, Answer] | None:
+class WorkFile(KeptAnswers[Answer]):
+    """The answers to trials."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, Answer)
+
+
+def _believed(line: bytes, kind: type[A]) -> tuple[str, A] | None:
     """Request and answer of a line, or None if its hash does not fit."""
     try:
         entry: Any = json.loads(line)
         request, body = entry["request"], entry["answer"]
-        if entry["check"] != content_hash([request, body]) or set(body) - _FIELDS:
+        known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+        if entry["check"] != content_hash([request, body]) or set(body) - known:
             return None
-        if body["logprobs"] is not None:
-            body["logprobs"] = tuple(body["logprobs"])
-        return request, Answer(**body)
+        # JSON knows lists only.
+        return request, kind(**{name: tuple(each) if isinstance(each, list) else each for name, each in body.items()})
     except (ValueError, KeyError, TypeError):
         return None

@@ -15,7 +15,7 @@ app = typer.Typer(
 )
 
 Results = Annotated[Path, typer.Argument(help="the run's folder, results/<name>")]
-Spec = Annotated[str, typer.Option(help="JSON: the part of the config that this takes")]
+Spec = Annotated[Path, typer.Option(help="JSON file: the part of the config that this takes")]
 
 
 @app.command("make")
@@ -26,7 +26,7 @@ def make_command(
     from overread.tables.make import make_tables
     from overread.tables.spec import TablesSpec
 
-    for path in make_tables(results, TablesSpec.model_validate_json(spec), out):
+    for path in make_tables(results, TablesSpec.model_validate_json(_text(spec)), out):
         typer.echo(f"wrote {path}")
 
 
@@ -47,7 +47,14 @@ def report_command(results: Results, spec: Spec, out: Annotated[Path, typer.Opti
     """Write the report, one HTML file that opens offline."""
     from overread.tables import report
 
-    report.write(results, _mapping("--spec", spec), out)
+    report.write(results, _mapping(str(spec), _text(spec)), out)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
 
 
 def _mapping(option: str, text: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ generator of its own for each request, so that an answer does not depend on the 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import groupby
@@ -54,10 +54,12 @@ class TransformersBackend(Backend):
 
     def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
         self._check(trials)
+        # Questions about one study follow each other: its picture is read once.
+        read = lru_cache(maxsize=64)(_picture)
         for _, alike in groupby(trials, key=lambda trial: (len(trial.images), trial.readout)):
             group = list(alike)
             for start in range(0, len(group), self.model.batch):
-                yield from self._batch(group[start : start + self.model.batch], folder)
+                yield from self._batch(group[start : start + self.model.batch], folder, read)
 
     @property
     def network(self) -> _Network:
@@ -77,18 +79,19 @@ class TransformersBackend(Backend):
                     f"{place}: readout 'first-token' needs the options yes and no, not {list(trial.options)}"
                 )
 
-    def _batch(self, trials: list[Trial], folder: Path) -> list[Answer]:
+    def _batch(self, trials: list[Trial], folder: Path, read: Callable[[Path, str], Image]) -> list[Answer]:
         """Answers of trials with equally many pictures and one readout; halved where memory runs out."""
         import torch
 
         pictures: list[list[Image]] = []
         for trial in trials:
             try:
-                pictures.append([_picture(folder / str(block.image), str(block.pixels)) for block in trial.images])
+                pictures.append([read(folder / str(block.image), str(block.pixels)) for block in trial.images])
             except BadInput as error:
                 # One picture concerns one trial: the others of the batch are asked without it.
                 place = trials.index(trial)
-                rest = self._batch(trials[:place] + trials[place + 1 :], folder) if len(trials) > 1 else []
+                others = trials[:place] + trials[place + 1 :]
+                rest = self._batch(others, folder, read) if others else []
                 return [*rest[:place], Answer(text="", error=str(error)), *rest[place:]]
         started = time.perf_counter()
         try:
@@ -98,7 +101,7 @@ class TransformersBackend(Backend):
             if len(trials) == 1:
                 return [Answer(text="", error=f"out of memory ({str(error).splitlines()[0]})")]
             half = len(trials) // 2
-            return self._batch(trials[:half], folder) + self._batch(trials[half:], folder)
+            return self._batch(trials[:half], folder, read) + self._batch(trials[half:], folder, read)
         seconds = (time.perf_counter() - started) / len(trials)
         return [Answer(**{**answer, "seconds": seconds}) for answer in answers]
 
@@ -347,7 +350,6 @@ def _is_yes_no(trial: Trial) -> bool:
     return sorted(option.casefold() for option in trial.options) == ["no", "yes"]
 
 
-@lru_cache(maxsize=64)
 def _picture(path: Path, pixels: str) -> Image:
     """A trial's picture. BadInput if it is missing, damaged, or not the one that the trial was built with."""
     from PIL import Image

@@ -21,20 +21,22 @@ Kind = Literal["findings", "impression", "both", "other", "inner"]
 _FINDINGS = {"finding", "findings", "observation", "observations"}
 _IMPRESSION = {"impression", "impressions", "conclusion", "conclusions", "opinion"}
 _BESIDE = {
-    "additional", "and", "brain", "chest", "contrast", "ct", "detailed", "examination", "final", "for", "head", "imaging",
-    "key", "mr", "mra", "mri", "neck", "of", "other", "overall", "pertinent", "preliminary", "radiographic", "radiological",
-    "radiology", "ray", "recommendation", "recommendations", "relevant", "report", "scan", "study", "summary", "the", "with",
-    "without", "x", "xray",
+    "additional", "and", "brain", "chest", "contrast", "ct", "detailed", "examination", "final", "for", "head",
+    "imaging", "key", "mr", "mra", "mri", "neck", "of", "other", "overall", "pertinent", "plan", "preliminary",
+    "radiographic", "radiological", "radiology", "ray", "recommendation", "recommendations", "relevant", "report",
+    "scan", "study", "summary", "the", "with", "without", "x", "xray",
 }  # fmt: skip
 """Words that a heading of Findings or Impression can hold beside its name: BRAIN MRI FINDINGS."""
 
 _OTHER = re.compile(
     r"(?:(?:brief|clinical|past|relevant|pertinent|patient|medical|surgical|oncologic|presenting|additional) )*"
-    r"(?:history|indications?|information|data|question|notes?|details|symptoms?|complaints?)(?: (?:of|for|and) .*)?"
+    r"(?:history|indications?|information|data|question|details|symptoms?|complaints?)(?: (?:of|for|and) .*)?"
+    r"|(?:clinical|addended|technical) notes?"
     r"|reason(?: for .*)?"
     r"|(?:exam|examination|study|procedure|test|scan)s?(?: (?:type|date|name|performed|description|of) ?.*)?"
     r"|(?:(?:imaging|mri?|scan) )?(?:techniques?|protocols?|sequences?)(?: .*)?"
-    r"|acquisition|contrast(?: .*)?|medications?|sedation"
+    r"|acquisition|contrast(?: (?:media|medium|material|agent|dose|type|administered|used|administration))?"
+    r"|medications?|sedation"
     r"|comparisons?(?: .*)?|compared (?:to|with)|priors?(?: .*)?|previous (?:studies|study|exams?|imaging)"
     r"|recommend(?:ations?|ed)?(?: .*)?|plan|follow ?up|addend(?:um|a)(?: .*)?"
     r"|(?:wet|preliminary|critical) (?:read|report|results?)"
@@ -51,7 +53,7 @@ _OTHER = re.compile(
 """Other sections, as a heading's words in lower case."""
 
 _END = re.compile(
-    r"(?i)^\W*(?:end of (?:report|impression|findings)\b|electronically signed\b"
+    r"(?i)^\s*//|^\W*(?:end of (?:report|impression|findings)\b|electronically signed\b"
     r"|(?:report )?(?:dictated|signed|transcribed|approved) (?:by|on)\b"
     r"|i,? (?:the |dr\.? |have personally|personally)"
     r"|this (?:report|study) (?:was|has been) (?:dictated|signed|reviewed|electronically|finali[sz]ed)"
@@ -68,7 +70,7 @@ _INNER = re.compile(
     r"|susceptibility|lobes?|frontal|temporal|parietal|occipital|insul\w*|callosum|cranio\w*|cervical|neck|soft|tissues?"
     r"|lungs?|pleura\w*|heart|cardi\w*|mediasti\w*|hil\w*|diaphragm\w*|abdomen|chest|airways?|aorta|spine|lines?|tubes?"
     r"|devices?|hardware|upper|lower|left|right|miscellaneous|size|location|signal|shift|effect|herniation"
-    r"|hydrocephalus|involvement|margins?|composition)\b"
+    r"|hydrocephalus|involvement|margins?|composition|adc|gre|asl|r?cb[vf]|choline|gliom\w*|necrosis|core)\b"
 )
 """Parts of the body and things observed: a heading with one of them divides a section and does not end it."""
 
@@ -76,14 +78,16 @@ _AT_START = re.compile(
     r"^(?P<mark>[\s>*_#=\[<|•-]*(?:\d{1,2}[.)]\s*)?)"
     r"(?P<name>[A-Za-z][A-Za-z0-9 /&,()'.-]{0,60}?)[\s*_\]]*"
     r"(?:(?P<colon>[:=]|\s[-–—](?=\s|$)|(?<=[a-zA-Z])[-–—](?=\s|$))[*_=]*"
-    r"|(?P<alone>[\s*_.#=>-]*)$)"
+    r"|(?P<alone>[\s*_#=>-]*)$)"
 )
+_NO_SECTION = {"note", "notes", "other", "miscellaneous", "additional", "additionally"}
 _NAMES = "finding|findings|impression|impressions|conclusion|conclusions|opinion"
 _BARE = re.compile(
     rf"^(?P<mark>[\s>*_#=\[<|•-]*)(?P<name>(?:(?i:{_NAMES}))(?:\s*(?:AND|&|/|\+)\s*(?:(?i:{_NAMES})))?)[\s*_\]]+(?=\d+[.)]|[A-Z]?[a-z])"
 )
 _INLINE = re.compile(
-    r"(?:(?<=[.:;!?)\]])\s+|\s{2,}|\t)(?P<name>[A-Z][A-Za-z]*(?:(?: |/| / | & )[A-Za-z()]+){0,4})\s*:(?=\s|$)"
+    r"(?:^|(?<=[.:;!?)\]])(?<!\d[.)])\s+|\s{2,}|\t)"
+    r"(?P<name>[A-Z][A-Za-z]*(?:(?: |/| / | & )[A-Za-z()]+){0,4}|[a-z]+)\s*:(?=\s|$)"
 )
 
 
@@ -116,6 +120,7 @@ def find_sections(text: str) -> Sections:
     returns  a `problem` if there is no such heading, or nothing under one: the report is then not to be used
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u00a0", " ")
+    text = re.sub(r"(?i)</?(?:b|i|u|p|em|strong|span|div|h\d)\b[^<>\n]*>", "", re.sub(r"(?i)<br\s*/?>", "\n", text))
     found: dict[str, list[str]] = {"findings": [], "impression": []}
     current: Kind = "other"
     since = 0
@@ -139,46 +144,79 @@ def find_sections(text: str) -> Sections:
 
 
 def _headings(text: str) -> Iterator[_Heading]:
+    small = re.findall(r"\b[a-z]{3,}\b", text)  # units and the x between numbers are small in any report
+    mixed = len(small) >= 3
     start = 0
     for line in text.split("\n"):
-        yield from _in_line(line, start)
+        yield from _in_line(line, start, mixed)
         start += len(line) + 1
 
 
-def _in_line(line: str, offset: int) -> Iterator[_Heading]:
+def _in_line(line: str, offset: int, mixed: bool) -> Iterator[_Heading]:
+    """The headings of a line. Where not all the report is in capitals (`mixed`), a line in capitals is one."""
     if _END.match(line):
         yield _Heading("other", offset, offset + len(line))
         return
     after = 0
     bare = _BARE.match(line)
     match = _AT_START.match(line)
-    if match is not None and (kind := _kind(match["name"], colon=match["colon"] is not None)) is not None:
+    if match is not None and (kind := _kind_at_start(match, line, mixed)) is not None:
         after = match.end()
         yield _Heading(kind, offset + match.start(), offset + after)
-    elif bare is not None and bare["name"].isupper() and (kind := _kind(bare["name"], colon=True)) is not None:
+    elif bare is not None and bare["name"].isupper() and (kind := _known(bare["name"])) is not None:
         after = bare.end()
         yield _Heading(kind, offset, offset + after)
     for inline in _INLINE.finditer(line, max(after - 1, 0)):
-        kind = _kind(inline["name"], colon=True)
+        name = inline["name"]
+        kind = _known(name) or (_unknown(name) if name.isupper() else None)
         if kind is not None and kind != "inner":
             yield _Heading(kind, offset + inline.start(), offset + inline.end())
 
 
-def _kind(name: str, *, colon: bool) -> Kind | None:
-    """What a heading announces, or None if `name` is none. Without a colon it must be a known name."""
-    plain = re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
-    words = plain.split()
-    if not words:
-        return None
-    known = set(words) - _BESIDE
-    if known and known <= _FINDINGS | _IMPRESSION:
-        findings, impression = known & _FINDINGS, known & _IMPRESSION
-        return "both" if findings and impression else "findings" if findings else "impression"
-    if _OTHER.fullmatch(plain):
-        return "other" if colon or len(words) <= 3 else None
-    if colon and name.isupper() and len(words) <= 6:
-        return "inner" if _INNER.search(plain) else "other"
+def _kind_at_start(match: re.Match[str], line: str, mixed: bool) -> Kind | None:
+    """What the words at the start of a line announce, or None if they are text."""
+    name, colon = match["name"], match["colon"] is not None
+    numbered = any(mark.isdigit() for mark in match["mark"])
+    alone = not line[match.end() :].strip()
+    known = _known(name)
+    if known in ("findings", "impression", "both"):
+        return known if colon or name[0].isupper() else None
+    if numbered and not (known and name.isupper()):
+        return None  # an item of a list: `2. Comparison: ...`
+    if known is not None:
+        return known if colon or (name[0].isupper() and len(name.split()) <= 3) else None
+    if name.isupper():
+        return _unknown(name) if colon or (mixed and len(name) > 3) else None
+    if colon and alone and _is_title(name):
+        return _unknown(name)
     return None
+
+
+def _known(name: str) -> Kind | None:
+    """Findings, Impression, both, or another section by its usual name."""
+    plain = _plain(name)
+    words = set(plain.split()) - _BESIDE
+    if words and words <= _FINDINGS | _IMPRESSION:
+        findings, impression = words & _FINDINGS, words & _IMPRESSION
+        return "both" if findings and impression else "findings" if findings else "impression"
+    return "other" if _OTHER.fullmatch(plain) else None
+
+
+def _unknown(name: str) -> Kind | None:
+    """A heading of no usual name: a part of the body divides a section, anything else ends it."""
+    plain = _plain(name)
+    if not plain or len(plain.split()) > 6:
+        return None
+    return "inner" if _INNER.search(plain) else "other"
+
+
+def _is_title(name: str) -> bool:
+    words = [word for word in name.split() if word.lower() not in ("and", "of", "the", "for", "with", "or", "in")]
+    return all(word[0].isupper() or not word[0].isalpha() for word in words) and _plain(name) not in _NO_SECTION
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
 
 
 def _tidy(text: str) -> str:

@@ -1,9 +1,9 @@
 import pytest
-from data.rule_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overread.questions.sections import find_sections
+from data.rule_cases import cases
+from overread.studies.sections import find_sections
 
 
 @pytest.mark.parametrize("case", cases("sections"))

@@ -1,0 +1,158 @@
+"""What the readers are asked in training: the very prompts of the trials stage, in a mixture of settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from demo.training.pictures import Pictures, Studies
+from overread.config import Config, FindingQuestions, Setting, load
+from overread.questions import findings
+from overread.records import Picture, Question, Readout
+from overread.responses.backends import content
+from overread.studies.phantom import grammar
+from overread.trials.prompt import Prompts, blocks
+
+DEMO = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
+
+Shown = Literal["own", "other", "black", "none"]
+Part = Literal["none", "impression", "full"]
+"""Of the report. The impression of an X-ray names every finding that is there, so it answers each question too."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A question with its answer, one of WORDS. Its weight makes up for an answer that is more frequent than the other."""
+
+    question: Question
+    answer: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Example:
+    """A conversation: one picture or none, then questions with their answers, the first of them as a trial has it.
+
+    text      as the chat template makes it, answers included
+    weights   of the answers, in order
+    """
+
+    text: str
+    picture: Pictures | None
+    weights: tuple[float, ...]
+
+
+class Asker:
+    """Draws examples. Every draw comes from `rng`."""
+
+    def __init__(self, xray: Studies, mri: Studies, processor: Any, rng: np.random.Generator) -> None:
+        self.xray, self.mri, self.processor, self.rng = xray, mri, processor, rng
+        self.prompts = Prompts()
+        self.black = np.zeros_like(xray.pictures[0])
+        self.section = demo_questions(load(DEMO))
+        planted = list(xray.truth[0])
+        acute = [finding for finding in self.section.composite if finding in planted]
+        self.positive = {topic: np.array([one[topic] == "yes" for one in xray.truth]) for topic in planted}
+        if acute:
+            self.positive[findings.COMPOSITE] = np.any([self.positive[finding] for finding in acute], axis=0)
+
+    def yes_no(
+        self, shown: Shown, report: Part, *, questions: int = 1, balanced: bool = True, readout: Readout | None = None
+    ) -> Example:
+        """Findings of one study. With a report they are right about the report's study, whatever picture stands beside it.
+
+        balanced   each finding's yes and no weigh alike; else as often as they are
+        """
+        study = int(self.rng.integers(len(self.xray.truth)))
+        other = int(self.rng.integers(len(self.xray.truth)))
+        turns = []
+        for topic in self.rng.permutation(list(self.positive))[:questions].tolist():
+            yes = bool(self.positive[topic][study])
+            share = float(self.positive[topic].mean()) if yes else 1 - float(self.positive[topic].mean())
+            question = Question(
+                study="s", patient="p", stem=findings.stem(self.section, topic), options=findings.YES_NO,
+                answer="yes" if yes else "no", topic=topic, origin="findings",
+            )  # fmt: skip
+            turns.append(Turn(question, question.answer, 0.5 / share if balanced else 1.0))
+        pictures = {
+            "own": self.xray.pictures[study],
+            "other": self.xray.pictures[other],
+            "black": self.black,
+            "none": None,
+        }
+        chosen = self._one(["yes-no", "first-token"]) if readout is None else readout
+        return self._example(turns, pictures[shown], _part(self.xray.reports[study], report), chosen)
+
+    def choice(
+        self, shown: Literal["own", "black", "none"], report: Part, *, questions: int = 1, as_written: bool = False
+    ) -> Example:
+        """Four-option questions; their options in random order, or with the right one where the grammar puts it."""
+        study = int(self.rng.integers(len(self.mri.truth)))
+        shares = np.array(grammar.POSITION_SHARES if as_written else (1.0, 1.0, 1.0, 1.0))
+        turns = []
+        for topic in self.rng.permutation(list(grammar.TOPICS))[:questions].tolist():
+            answer = self.mri.truth[study][topic]
+            others = [value for value in grammar.TOPICS[topic].values if value != answer]
+            options = [others[place] for place in self.rng.permutation(len(others))[:3]]
+            options.insert(int(self.rng.choice(4, p=shares / shares.sum())), answer)
+            question = Question(
+                study="s", patient="p", stem=self._one(list(grammar.TOPICS[topic].stems)), options=tuple(options),
+                answer=answer, topic=topic, origin="grammar",
+            )  # fmt: skip
+            turns.append(Turn(question, str(options.index(answer) + 1)))
+        picture = {"own": self.mri.pictures[study], "black": self.black, "none": None}[shown]
+        return self._example(turns, picture, _part(self.mri.reports[study], report), "choice")
+
+    def _example(
+        self, turns: list[Turn], picture: Pictures | None, report: dict[str, str], readout: Readout
+    ) -> Example:
+        setting = Setting(
+            images="none" if picture is None else "view",
+            report="full" if report else "none",
+            order=self._one(["image-first", "image-first", "text-first"]),
+            readout=readout,
+        )
+        conversation: list[dict[str, Any]] = []
+        for number, turn in enumerate(turns):
+            first = number == 0
+            shown = [_PICTURE] if first and picture is not None else []
+            said = blocks(setting, turn.question, turn.question.options, shown, report if first else {}, self.prompts)
+            parts = [
+                {"type": "image"} if isinstance(part, Path) else {"type": "text", "text": part}
+                for part in content(said)
+            ]
+            conversation.append({"role": "user", "content": parts})
+            conversation.append({"role": "assistant", "content": [{"type": "text", "text": turn.answer}]})
+        text = str(self.processor.apply_chat_template(conversation, tokenize=False))
+        return Example(text, picture, tuple(turn.weight for turn in turns))
+
+    def _one(self, choices: list[Any]) -> Any:
+        return choices[int(self.rng.integers(len(choices)))]
+
+
+def _part(report: dict[str, str], part: Part) -> dict[str, str]:
+    if part == "none":
+        return {}
+    return report if part == "full" else {"impression": report["impression"]}
+
+
+_PICTURE = Picture(
+    study="s", view="v", order=0, name="picture", path="picture.png", pixels="0", width=64, height=64, series="s"
+)
+
+
+def demo_questions(config: Config) -> FindingQuestions:
+    """The questions section of the demo's X-rays, which the composite's wording comes from."""
+    section = config.datasets["phantom-xray"].questions
+    assert isinstance(section, FindingQuestions)
+    return section
+
+
+def corpus(xray: Studies, mri: Studies, processor: Any) -> list[str]:
+    """Texts that the tokenizer is learnt from."""
+    asker = Asker(xray, mri, processor, np.random.default_rng(0))
+    texts = [asker.yes_no("none", "full", questions=2).text for _ in range(1000)]
+    return texts + [asker.choice("none", "full", questions=2).text for _ in range(1000)]

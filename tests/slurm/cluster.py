@@ -1,0 +1,134 @@
+"""A real SLURM on one host: munged, slurmctld and two slurmd, from Debian's packages, without systemd.
+
+    python tests/slurm/cluster.py start    # needs root; the config goes to /etc/slurm, all else to /run/overread-slurm
+    python tests/slurm/cluster.py stop
+
+Two virtual nodes, each with two CPUs and two GPUs that are stand-in device files; a partition `cpu` and one `gpu`.
+Nothing is kept in an accounting database: states are asked of squeue and scontrol.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HOME = Path("/run/overread-slurm")
+CONFIG = Path("/etc/slurm")  # the jobstep plugin strips SLURM_CONF, so the config must lie where SLURM looks by itself
+NODES = ("n1", "n2")
+MARK = "# made by overread's tests"
+
+
+def slurm_conf() -> str:
+    host = socket.gethostname().split(".")[0]
+    nodes = "\n".join(
+        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={17010 + number} CPUs=2 RealMemory=8000 Gres=gpu:2"
+        for number, name in enumerate(NODES)
+    )
+    return f"""{MARK}
+ClusterName=overread
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort=17000
+AuthType=auth/munge
+AuthInfo=socket={HOME}/munge.socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={HOME}/state
+SlurmdSpoolDir={HOME}/spool-%n
+SlurmctldPidFile={HOME}/slurmctld.pid
+SlurmdPidFile={HOME}/slurmd-%n.pid
+SlurmctldLogFile={HOME}/slurmctld.log
+SlurmdLogFile={HOME}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+GresTypes=gpu
+SlurmdParameters=config_overrides
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc={HOME}/completed.txt
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
+JobAcctGatherParams=OverMemoryKill
+MinJobAge=3600
+KillWait=2
+ReturnToService=2
+SchedulerParameters=sched_interval=2,bf_interval=2
+{nodes}
+PartitionName=cpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=gpu Nodes=ALL MaxTime=INFINITE State=UP
+"""
+
+
+def available() -> bool:
+    return os.geteuid() == 0 and all(shutil.which(name) for name in ("munged", "slurmctld", "slurmd", "sbatch"))
+
+
+def running() -> bool:
+    done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
+    return "is UP" in done.stdout
+
+
+def start() -> None:
+    """Start the daemons and wait until both nodes are idle. A cluster that is up already is taken as it is."""
+    conf = CONFIG / "slurm.conf"
+    if conf.exists() and MARK not in conf.read_text():
+        raise SystemExit(f"{conf} belongs to another cluster: the tests will not touch it")
+    stop()
+    shutil.rmtree(HOME, ignore_errors=True)
+    for folder in (HOME, HOME / "state", *(HOME / f"spool-{name}" for name in NODES)):
+        folder.mkdir(parents=True)
+    HOME.chmod(0o755)
+    CONFIG.mkdir(exist_ok=True)
+    conf.write_text(slurm_conf())
+    for number in range(2 * len(NODES)):
+        subprocess.run(["mknod", str(HOME / f"gpu{number}"), "c", "1", "3"], check=True)
+    (CONFIG / "gres.conf").write_text(
+        MARK
+        + "\n"
+        + "\n".join(
+            f"NodeName={name} Name=gpu File={HOME}/gpu[{2 * number}-{2 * number + 1}]"
+            for number, name in enumerate(NODES)
+        )
+        + "\n"
+    )
+    key = HOME / "munge.key"
+    key.write_bytes(secrets.token_bytes(128))
+    key.chmod(0o400)
+    files = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munge.pid", "log-file": "munge.log"}
+    options = [f"--{name}={HOME / file}" for name, file in (files | {"seed-file": "munge.seed"}).items()]
+    subprocess.run(["munged", "--force", *options], check=True)
+    subprocess.run(["slurmctld", "-i"], check=True)
+    for name in NODES:
+        subprocess.run(["slurmd", "-N", name], check=True)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        states = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], capture_output=True, text=True, check=False).stdout
+        if states.split() and set(states.split()) == {"idle"}:
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"the nodes did not come up: {states!r}; see {HOME}/*.log")
+
+
+def stop() -> None:
+    """End the daemons that `start` started."""
+    for file in sorted(HOME.glob("*.pid")) if HOME.exists() else []:
+        try:
+            os.kill(int(file.read_text()), signal.SIGTERM)
+        except (ProcessLookupError, ValueError):
+            pass
+        file.unlink(missing_ok=True)
+    time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    {"start": start, "stop": stop}[sys.argv[1]]()
