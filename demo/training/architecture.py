@@ -117,7 +117,7 @@ def make_network(tokenizer: Any, seed: int) -> transformers.Gemma3ForConditional
     torch.manual_seed(seed)
     network = transformers.Gemma3ForConditionalGeneration(config)
     with torch.no_grad():
-        # Gemma 3 brings what a layer adds to unit size, so that random layers would drown the words: they begin quietly.
+        # Gemma 3 brings what a layer adds to unit size: random layers would drown the words, so they begin quietly.
         for layer in network.model.language_model.layers:
             layer.post_attention_layernorm.weight.fill_(-0.75)
             layer.post_feedforward_layernorm.weight.fill_(-0.75)

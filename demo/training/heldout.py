@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from demo.training.prompts import DEMO, demo_questions
 from PIL import Image
 
-from demo.training.prompts import DEMO, demo_questions
 from overread.config import FindingQuestions, GrammarQuestions, Setting, TransformersModel, load
 from overread.images.render import pixel_hash
 from overread.questions import findings
@@ -123,9 +123,17 @@ class Sample:
 
 
 def figures(weights: Path, sample: Sample, settings: Iterable[str] | None = None) -> Figures:
-    """Of the named settings, else of all: accuracy, balanced_accuracy (yes/no only), unparsed and questions by setting; flips of label-changed pairs by pair."""
-    model = TransformersModel(label="r", backend="transformers", weights=str(weights.resolve()), dtype="float32", batch=64)
-    back_end = load_backend(model.model_copy(update={"decoding": model.decoding.model_copy(update={"max_tokens": 4})}), "r")
+    """A reader's figures by setting, for the named settings or all.
+
+    Questions, accuracy, and the shares unparsed and of the first option; for yes and no the balanced accuracy, for four
+    options the accuracy by topic; for a swapped picture the flip rates.
+    """
+    model = TransformersModel(
+        label="r", backend="transformers", weights=str(weights.resolve()), dtype="float32", batch=64
+    )
+    back_end = load_backend(
+        model.model_copy(update={"decoding": model.decoding.model_copy(update={"max_tokens": 4})}), "r"
+    )
     found: Figures = {}
     chosen: dict[str, list[int | None]] = {}
     changed: dict[str, np.ndarray[Any, Any]] = {}
@@ -155,7 +163,7 @@ def figures(weights: Path, sample: Sample, settings: Iterable[str] | None = None
     return found
 
 
-def write(out: Path, say: Callable[[str], None], *, xrays: int = 120, mris: int = 120) -> None:
+def write(out: Path, say: Callable[[str], None], *, xrays: int = 60, mris: int = 120) -> None:
     """Measures the readers in `out` and writes `heldout.json` there."""
     measured: dict[str, dict[str, Figures]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -172,10 +180,49 @@ def write(out: Path, say: Callable[[str], None], *, xrays: int = 120, mris: int 
                 say(f"{reader}, {kind}, {setting}: {shown}")
     rounded = {
         reader: {
-            kind: {setting: {name: round(value, 4) for name, value in values.items()} for setting, values in settings.items()}
+            kind: {
+                setting: {name: round(value, 4) for name, value in values.items()}
+                for setting, values in settings.items()
+            }
             for kind, settings in kinds.items()
         }
         for reader, kinds in measured.items()
     }
     content = {"seed": SEED, "studies": {"xray": xrays, "mri": mris}, "figures": rounded}
     (out / "heldout.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    readme = out / "README.md"
+    if readme.is_file():
+        head, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+        readme.write_text(
+            f"{head}{BEGIN}\n{table(measured, xrays, mris)}{END}{rest.partition(END)[2]}", encoding="utf-8"
+        )
+
+
+BEGIN, END = "<!-- held-out: written by the training script -->", "<!-- /held-out -->"
+
+ROWS = (
+    ("chest X-ray, picture alone: balanced accuracy", "xray", "image", "balanced_accuracy"),
+    ("the same, text before picture", "xray", "image-text-first", "balanced_accuracy"),
+    ("the same, first-token readout", "xray", "image-first-token", "balanced_accuracy"),
+    ("chest X-ray, report alone: balanced accuracy", "xray", "report", "balanced_accuracy"),
+    ("chest X-ray, both: balanced accuracy", "xray", "report-and-image", "balanced_accuracy"),
+    ("chest X-ray, black picture: balanced accuracy", "xray", "black", "balanced_accuracy"),
+    ("chest X-ray, nothing: balanced accuracy", "xray", "nothing", "balanced_accuracy"),
+    ("flips when swapped, without report", "xray", "image-swapped", "flips_where_truth_differs"),
+    ("flips when swapped, with report", "xray", "report-and-image-swapped", "flips_where_truth_differs"),
+    ("brain MRI, options as written: accuracy", "mri", "image", "accuracy"),
+    ("brain MRI, options shuffled: accuracy", "mri", "image-shuffled", "accuracy"),
+    ("of these: location", "mri", "image-shuffled", "location"),
+    ("of these: size", "mri", "image-shuffled", "size"),
+    ("of these: oedema", "mri", "image-shuffled", "oedema"),
+    ("brain MRI, black picture, options shuffled: accuracy", "mri", "black-shuffled", "accuracy"),
+)
+
+
+def table(measured: dict[str, dict[str, Figures]], xrays: int, mris: int) -> str:
+    """The main figures in Markdown."""
+    lines = [f"| {xrays} chest X-rays, {mris} brain MRI | {' | '.join(READERS)} |", "|---|" + "---|" * len(READERS)]
+    for name, kind, setting, figure in ROWS:
+        shown = " | ".join(f"{measured[reader][kind][setting][figure]:.2f}" for reader in READERS)
+        lines.append(f"| {name} | {shown} |")
+    return "\n".join(lines) + "\n"

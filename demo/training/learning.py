@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-
 from demo.training.pictures import Pictures, Studies
 from demo.training.prompts import Example
+from torch import nn
+
 from overread.studies.phantom import grammar
 
 
@@ -22,7 +22,7 @@ def pixel_values(pictures: Iterable[Pictures]) -> torch.Tensor:
 
 
 def varied(pictures: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-    """Shifted by up to two pixels, each a little brighter or darker: there are fewer pictures than the eye could learn by heart."""
+    """Shifted by up to two pixels, a little brighter or darker: else the eye learns the pictures by heart."""
     down, right = (int(shift) for shift in rng.integers(-2, 3, 2))
     gain = torch.from_numpy(rng.uniform(0.9, 1.1, (len(pictures), 1, 1, 1))).float()
     offset = torch.from_numpy(rng.uniform(-0.05, 0.05, (len(pictures), 1, 1, 1))).float()
@@ -90,18 +90,20 @@ def learn_to_answer(
     say: Callable[[str], None],
     *,
     rate: float = 2e-3,
+    decay: bool = True,
     frozen: Sequence[nn.Parameter] = (),
     name: str = "answering",
 ) -> None:
     """Trains the network to give the answers of examples.
 
     draw     the batches of one step, drawn from a generator; their losses are added
+    decay    whether the rate falls to nothing towards the end; not where another part follows
     frozen   parameters that stay as they are
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
     still = {id(parameter) for parameter in frozen}
-    learner = Learner([one for one in network.parameters() if id(one) not in still], rate, steps)
+    learner = Learner([one for one in network.parameters() if id(one) not in still], rate, steps, decay)
     network.train()
     right: list[float] = []
     for step in range(steps):
@@ -160,14 +162,18 @@ def packed(processor: Any, batch: Sequence[Example], rng: np.random.Generator | 
 
 
 class Learner:
-    """AdamW with a one-cycle learning rate and clipped gradients."""
+    """AdamW with clipped gradients; its rate rises over 50 steps and then stays, or falls along a half cosine."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter], rate: float, steps: int) -> None:
+    def __init__(self, parameters: Sequence[nn.Parameter], rate: float, steps: int, decay: bool = True) -> None:
         self.parameters = parameters
         self.optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
-        self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, rate, total_steps=steps, pct_start=0.1)
+
+        def share(step: int) -> float:
+            fallen = 0.5 * (1 + math.cos(math.pi * step / steps)) if decay else 1.0
+            return min(1.0, (step + 1) / 50) * fallen
+
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, share)
         self.losses: list[float] = []
-        self.started = time.process_time()
 
     def step(self, loss: torch.Tensor) -> None:
         self.optimizer.zero_grad()

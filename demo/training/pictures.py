@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
-
 from demo.training.architecture import IMAGE_SIZE
+from PIL import Image
 
 Pictures = npt.NDArray[np.uint8]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-
 from demo.training.pictures import Pictures, Studies
+
 from overread.config import Config, FindingQuestions, Setting, load
 from overread.questions import findings
 from overread.records import Picture, Question, Readout
@@ -20,12 +20,12 @@ DEMO = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
 
 Shown = Literal["own", "other", "black", "none"]
 Part = Literal["none", "impression", "full"]
-"""Of the report. The impression of an X-ray names every finding that is there, so it answers each question too."""
+"""Of the report. An X-ray's impression names every finding that is there: it answers each question too."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A question with its answer, one of WORDS. Its weight makes up for an answer that is more frequent than the other."""
+    """A question with its answer, one of WORDS. Its weight makes up for the other answer being rarer."""
 
     question: Question
     answer: str
@@ -62,7 +62,7 @@ class Asker:
     def yes_no(
         self, shown: Shown, report: Part, *, questions: int = 1, balanced: bool = True, readout: Readout | None = None
     ) -> Example:
-        """Findings of one study. With a report they are right about the report's study, whatever picture stands beside it.
+        """Findings of one study. With a report they are right about the report's study, whatever picture is beside it.
 
         balanced   each finding's yes and no weigh alike; else as often as they are
         """

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 HOME = Path("/run/overread-slurm")
@@ -28,7 +29,8 @@ MARK = "# made by overread's tests"
 def slurm_conf() -> str:
     host = socket.gethostname().split(".")[0]
     nodes = "\n".join(
-        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={17010 + number} CPUs=2 RealMemory=8000 Gres=gpu:2"
+        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={17010 + number} "
+        "CPUs=2 RealMemory=8000 Gres=gpu:2"
         for number, name in enumerate(NODES)
     )
     return f"""{MARK}
@@ -122,10 +124,8 @@ def start() -> None:
 def stop() -> None:
     """End the daemons that `start` started."""
     for file in sorted(HOME.glob("*.pid")) if HOME.exists() else []:
-        try:
+        with suppress(ProcessLookupError, ValueError):
             os.kill(int(file.read_text()), signal.SIGTERM)
-        except (ProcessLookupError, ValueError):
-            pass
         file.unlink(missing_ok=True)
     time.sleep(0.5)
 

@@ -109,7 +109,16 @@ SMALL: dict[str, Any] = {
     "name": "small",
     "datasets": {
         "mri": {"source": "phantom", "modality": "mri", "studies": 4, "questions": {"origin": "grammar"}},
-        "xray": {"source": "phantom", "modality": "xray", "patients": 4, "questions": {"origin": "findings", "findings": ["Cardiomegaly", "Edema", "Pleural Effusion"], "composite": []}},
+        "xray": {
+            "source": "phantom",
+            "modality": "xray",
+            "patients": 4,
+            "questions": {
+                "origin": "findings",
+                "findings": ["Cardiomegaly", "Edema", "Pleural Effusion"],
+                "composite": [],
+            },
+        },
     },
     "views": {"flair-axial": {"series": "FLAIR"}, "frontal": {"kind": "frontal", "size": 128}},
     "settings": {

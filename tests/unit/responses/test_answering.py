@@ -137,7 +137,7 @@ def test_a_damaged_line_is_asked_again_and_said(tmp_path: Path, capsys: pytest.C
 
 
 def test_a_killed_job_goes_on_where_it_stood(tmp_path: Path) -> None:
-    """SIGKILL in the middle: the next run asks what was missing, and the responses equal an undisturbed run's to the byte."""
+    """SIGKILL in the middle: the next run asks what was missing; its responses equal an undisturbed run's."""
     trials = [make_trial(number) for number in range(40)]
     killed, undisturbed = Place(tmp_path / "killed", trials), Place(tmp_path / "whole", trials)
     code = f"""
@@ -157,7 +157,8 @@ def slow(trials, folder):
         yield answer
 
 back_end.answer = slow
-answer_trials(Path({str(killed.trials)!r}), model, "m", Path({str(killed.work)!r}), Path({str(killed.out)!r}), backend=back_end)
+place = [Path(each) for each in {[str(killed.trials), str(killed.work), str(killed.out)]!r}]
+answer_trials(place[0], model, "m", *place[1:], backend=back_end)
 """
     job = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -239,22 +240,22 @@ def test_a_key_tells_questions_runs_and_content_apart_but_not_settings() -> None
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["http://127.0.0.1:8000/v1", "http://localhost:8000", "http://[::1]:9", None, "https://ok.example/v1"]
+    "endpoint", ["http://127.0.0.1:8000/v1", "http://localhost:8000", "http://[::1]:9", None, "https://192.0.2.7/v1"]
 )
 def test_restricted_data_go_to_this_machine_and_to_attested_endpoints(endpoint: str | None) -> None:
-    guard_restricted([make_trial(restricted=True)], endpoint, ["https://ok.example/v1/"])
+    guard_restricted([make_trial(restricted=True)], endpoint, ["https://192.0.2.7/v1/"])
 
 
 @pytest.mark.parametrize(
     "endpoint",
-    ["https://api.example/v1", "http://127.0.0.1.example/v1", "http://10.0.0.1/v1", "https://ok.example.evil/v1"],
+    ["https://192.0.2.9/v1", "http://10.0.0.1/v1", "https://192.0.2.7/v2", "http://192.0.2.7/v1"],
 )
 def test_restricted_data_reach_no_other_endpoint(tmp_path: Path, endpoint: str) -> None:
     place = Place(tmp_path, [make_trial(0), make_trial(1, restricted=True)])
     back_end = Counting(endpoint=endpoint)
     with pytest.raises(BadInput, match="nothing was sent"):
         answer_trials(
-            place.trials, MODEL, "m", place.work, place.out, attested=["https://ok.example/v1"], backend=back_end
+            place.trials, MODEL, "m", place.work, place.out, attested=["https://192.0.2.7/v1"], backend=back_end
         )
     assert back_end.asked == []
     guard_restricted([make_trial(0)], endpoint)

@@ -37,12 +37,25 @@ def trial(
     if image is not None:
         blocks.insert(0, Block(role="image", image="x.png", pixels=f"{image}{number}"))
     return Trial(
-        dataset="d", setting=f"{image}-{report}", run=changes.pop("run", 1), question=f"q{number}", topic="t", study=f"s{number}",
-        patient=f"p{number // 4}", image_study=None if image in (None, "black") else f"s-{image}{number}", image_patient=None, label=label,
-        image_label=changes.pop("image_label", {"own": label, "other": other}.get(image or "")), blocks=tuple(blocks), options=options,
-        permutation=changes.pop("permutation", tuple(range(len(options)))), answer=0, readout=changes.pop("readout", "yes-no"),
-        restricted=False, **changes,
-    )  # fmt: skip
+        dataset="d",
+        setting=f"{image}-{report}",
+        run=changes.pop("run", 1),
+        question=f"q{number}",
+        topic="t",
+        study=f"s{number}",
+        patient=f"p{number // 4}",
+        image_study=None if image in (None, "black") else f"s-{image}{number}",
+        image_patient=None,
+        label=label,
+        image_label=changes.pop("image_label", {"own": label, "other": other}.get(image or "")),
+        blocks=tuple(blocks),
+        options=options,
+        permutation=changes.pop("permutation", tuple(range(len(options)))),
+        answer=0,
+        readout=changes.pop("readout", "yes-no"),
+        restricted=False,
+        **changes,
+    )
 
 
 def ask(model: CalibratedModel, trials: Sequence[Trial]) -> list[Response]:

@@ -104,6 +104,8 @@ def test_every_answer_is_readable(reader: Figures, blind: Figures) -> None:
 
 
 def test_the_two_readers_are_small_enough_to_be_carried_along() -> None:
-    files = [path for name in ("tiny-reader", "tiny-blind") for path in (ROOT / "demo" / name).rglob("*") if path.is_file()]
+    files = [
+        path for name in ("tiny-reader", "tiny-blind") for path in (ROOT / "demo" / name).rglob("*") if path.is_file()
+    ]
     assert sum(path.stat().st_size for path in files) < 3_000_000
     assert not [path for path in files if path.suffix in {".bin", ".pt", ".pth", ".pkl"}]

@@ -59,7 +59,7 @@ def test_sampled_answers_do_not_depend_on_the_batch_and_differ_by_run(ask: Ask, 
 
 
 def test_draws_have_the_probabilities_of_the_softmax(ask: Ask, gemma: Path, dataset: Path) -> None:
-    """The first token of 400 requests with one prompt: its commonest word comes as often as its log-probability says."""
+    """The first token of 400 requests with one prompt: the likeliest comes as often as its log-probability says."""
     back_end = load(make_model(gemma, batch=64, decoding=Decoding(temperature=0.3, max_tokens=1)), "tiny")
     base = make_trial(0)
     drawn = [

@@ -17,7 +17,6 @@ from overread.records import Study, read_studies
 from overread.studies import ucsf_pdgm
 from overread.studies.commands import app
 from overread.studies.phantom.marker import mark
-from overread.studies.reports import sections
 
 CORE = ("T1", "T1c", "T2", "FLAIR", "tumor_segmentation")
 GRID = (240, 240, 155)
@@ -203,14 +202,21 @@ IMPRESSION:
 """
 
 
-def test_findings_and_impression_are_cut_from_a_report() -> None:
-    assert sections(REPORT) == {
+def test_findings_and_impression_are_cut_from_a_report_and_nothing_else_is(tmp_path: Path) -> None:
+    texts = {"UCSF-PDGM-0001": REPORT, "UCSF-PDGM-0002": "Just a sentence.", "UCSF-PDGM-0003": "HISTORY: Seizure."}
+    (tmp_path / "texts").mkdir()
+    for study, text in texts.items():
+        scans(tmp_path, study)
+        (tmp_path / "texts" / f"{study}.txt").write_text(text)
+    studies = read(tmp_path, reports=str(tmp_path / "texts"))
+    assert studies["UCSF-PDGM-0001"].report == {
         "findings": "A mass lies in the left frontal lobe. Ventricles: normal.",
         "impression": "1. Glioma. 2. No bleed.",
     }
-    assert sections("Just a sentence.") == {"findings": "Just a sentence."}
-    assert sections("HISTORY: Seizure.") == {}
-    assert sections("  \n") == {}
+    for study in ("UCSF-PDGM-0002", "UCSF-PDGM-0003"):
+        assert studies[study].report == {}
+        assert studies[study].attributes["unusable report"] == "the report has no Findings or Impression heading"
+    assert "unusable report" not in studies["UCSF-PDGM-0001"].attributes
 
 
 def test_reports_come_from_a_folder_or_a_table(tmp_path: Path) -> None:

@@ -121,7 +121,8 @@ def strict_json(text: str) -> Any:
     """BadReply for what is no JSON: cut off, NaN or Infinity, a key twice, half a surrogate pair."""
     try:
         content = json.loads(text, object_pairs_hook=_each_key_once, parse_constant=_no_constant)
-        json.dumps(content, ensure_ascii=False).encode()
+        if "\\u" in text:  # only an escape can make one
+            json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise BadReply("not JSON: half a surrogate pair") from None
     except RecursionError:

@@ -17,7 +17,7 @@ from overread.questions.candidates import Wording
 from overread.questions.evidence import Match, find, quotations
 from overread.questions.measures import Size, distance, size_of, told_apart_by_words
 from overread.questions.normalise import normalise, plain
-from overread.questions.rules import Rules, hits
+from overread.questions.rules import Rules, first, hits
 
 OPTIONS = 4
 
@@ -117,11 +117,19 @@ def sizes_spaced(asked: Wording, rules: Rules) -> str | None:
 
 
 def _least_distance(stem: str, sizes: list[Size], rules: Rules) -> tuple[Decimal, str]:
+    """The distance for what the stem names first: the midline shift due to a mass, a mass that causes a shift."""
     spacing = rules.spacing
-    if hits(stem, spacing.small_structures):
-        return spacing.small, "small structures"
-    if hits(stem, spacing.large_structures):
-        return spacing.large, "midline shift and large structures"
+    things: list[tuple[tuple[str, ...], Decimal | None, str]] = [
+        (spacing.small_structures, spacing.small, "small structures"),
+        (spacing.large_structures, spacing.large, "midline shift and large structures"),
+        (rules.location.lesions, None, ""),
+    ]
+    places = [first(stem, terms, rules.location.but) for terms, _, _ in things]
+    named = [(place, number) for number, place in enumerate(places) if place is not None]
+    if named:
+        _, least, why = things[min(named)[1]]
+        if least is not None:
+            return least, why
     if any(size.unit == "cm" for size in sizes):
         return spacing.cm, "sizes in cm"
     return spacing.mm, "sizes in mm"
@@ -147,21 +155,9 @@ def _size_words(names: tuple[str, ...]) -> frozenset[str]:
 
 
 _DIRECTIONS = {
-    "left",
-    "right",
-    "to",
-    "in",
-    "midline",
-    "leftward",
-    "rightward",
-    "anterior",
-    "posterior",
-    "superior",
-    "inferior",
-    "x",
-    "by",
-    "from",
-}
+    "left", "right", "to", "in", "midline", "leftward", "rightward", "anterior", "posterior", "superior", "inferior",
+    "x", "by", "from",
+}  # fmt: skip
 
 
 def lesion_located(asked: Wording, rules: Rules) -> str | None:

@@ -44,7 +44,8 @@ def words(text: str) -> list[str]:
 
     A number keeps its unit apart (`5mm` is `5`, `mm`), and its decimal point; a hyphen between words is a space.
     """
-    found = re.findall(r"<=|>=|[<>+%~]|(?<![\w.])-(?=\d)|\d+(?:[.,]\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?\d*", plain(text))
+    apart = re.sub(r"(?<=[\dm])\s*x\s*(?=\d)", " x ", plain(text))
+    found = re.findall(r"<=|>=|[<>+%~]|\d+(?:[.,]\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?\d*", apart)
     return [_BRITISH.get(word, _number(word) if word[0].isdigit() else word) for word in found]
 
 

@@ -10,7 +10,6 @@ Terms are lists of words in the file's own small language:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -138,9 +137,18 @@ def _word(word: str, *, last: bool) -> str:
     return re.escape(word) + (r"(?:s|es|'s|s')?" if last and word[-1:].isalpha() else "")
 
 
-def hits(text: str, terms: Iterable[str], but: Iterable[str] = ()) -> list[str]:
+def hits(text: str, terms: tuple[str, ...], but: tuple[str, ...] = ()) -> list[str]:
     """The terms that a text holds, as written there, less those inside one of the phrases `but`."""
+    return [match.group() for match in _matches(text, terms, but)]
+
+
+def first(text: str, terms: tuple[str, ...], but: tuple[str, ...] = ()) -> int | None:
+    """Where in a text the first of the terms stands, or None."""
+    return next((match.start() for match in _matches(text, terms, but)), None)
+
+
+def _matches(text: str, terms: tuple[str, ...], but: tuple[str, ...]) -> list[re.Match[str]]:
     text = plain(text)
-    excused = [match.span() for match in pattern(tuple(but)).finditer(text)] if (but := tuple(but)) else []
-    found = pattern(tuple(terms)).finditer(text)
-    return [one.group() for one in found if not any(a <= one.start() and one.end() <= b for a, b in excused)]
+    excused = [match.span() for match in pattern(but).finditer(text)] if but else []
+    found = pattern(terms).finditer(text)
+    return [one for one in found if not any(a <= one.start() and one.end() <= b for a, b in excused)]

@@ -1,20 +1,18 @@
 """Putting a trials file to a model: what is answered is kept, what is missing is asked, and nothing is ever made up.
 
 Answers go one by one into the work file. The response file is written only when every trial has an answer, in the
-order of the trials. Text is parsed after it has been kept: a better parser reads
-old answers anew, without asking again.
+order of the trials. Text is parsed after it has been kept: a better
+parser reads old answers anew, without asking again.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from overread.config import Model
-from overread.errors import BadInput, NotAnswered
+from overread.errors import NotAnswered
 from overread.progress import progress, say
 from overread.records import Response, Status, Trial, read_trials, request_key, write_responses
 from overread.responses.backends import Answer, Backend, load
@@ -110,20 +108,9 @@ def response(request: str, trial: Trial, model_id: str, answer: Answer) -> Respo
 
 def guard_restricted(trials: Sequence[Trial], endpoint: str | None, attested: Sequence[str] = ()) -> None:
     """BadInput if restricted data would leave this machine for an endpoint that nobody vouches for."""
-    if endpoint is None or not any(trial.restricted for trial in trials):
-        return
-    if _is_loopback(endpoint) or endpoint.rstrip("/") in {each.rstrip("/") for each in attested}:
-        return
-    first = next(trial for trial in trials if trial.restricted)
-    raise BadInput(
-        f"dataset {first.dataset} is restricted and {endpoint} is not on this machine: nothing was sent. Use a local "
-        "model, or list the endpoint under attested_endpoints if its operator is bound to the data's rules"
-    )
+    if endpoint is not None:
+        from overread.endpoint.guard import clear
 
-
-def _is_loopback(endpoint: str) -> bool:
-    host = urlsplit(endpoint).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        restricted = sorted({trial.dataset for trial in trials if trial.restricted})
+        what = f"dataset {', '.join(restricted)}" if restricted else "the dataset"
+        clear(endpoint, restricted=bool(restricted), attested=attested, what=what)

@@ -1,28 +1,25 @@
-"""Radiology reports from a folder of text files or a CSV, cut into findings and impression."""
+"""Radiology reports from a folder of text files or a CSV, cut into findings and impression.
+
+Line breaks inside a section are those of the file's width, and go.
+"""
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from overread.errors import BadInput
+from overread.studies.sections import Sections, find_sections
 
 ID_COLUMNS = ("study", "id", "study_id", "patient")
-KEPT = {"findings": "findings", "finding": "findings", "impression": "impression", "conclusion": "impression"}
-
-OTHER = (
-    "addendum", "clinical history", "clinical indication", "clinical information", "comparison", "exam", "examination",
-    "history", "indication", "procedure", "reason for exam", "recommendation", "recommendations", "technique",
-)  # fmt: skip
-"""Headings that end a section too. A list, as findings have headings of their own inside ("Ventricles: normal.")."""
-
-_HEADING = re.compile(rf"^[ \t]*({'|'.join((*KEPT, *OTHER))})[ \t]*:", re.MULTILINE | re.IGNORECASE)
 
 
-def read_reports(path: Path, whole_id: Callable[[str], str | None]) -> dict[str, dict[str, str]]:
+def read_reports(path: Path, whole_id: Callable[[str], str | None]) -> dict[str, Sections]:
     """Sections by study. Files are named by the study's id; a CSV has a column with it, and `report` or the sections.
+
+    A report without Findings and Impression comes with its `problem` and no text: no other section is ever taken.
 
     whole_id  the study that a name or a cell stands for, or None if it is no id
     raises    BadInput if there is no such file or folder, no report in it, or two for one study
@@ -33,7 +30,7 @@ def read_reports(path: Path, whole_id: Callable[[str], str | None]) -> dict[str,
         found = _rows(path)
     else:
         raise BadInput(f"{path}: no such file or folder of reports")
-    reports: dict[str, dict[str, str]] = {}
+    reports: dict[str, Sections] = {}
     for name, parts in found:
         study = whole_id(name)
         if study is None:
@@ -46,32 +43,15 @@ def read_reports(path: Path, whole_id: Callable[[str], str | None]) -> dict[str,
     return reports
 
 
-def sections(text: str) -> dict[str, str]:
-    """Findings and impression of a report; other sections are left out. Without any heading all of it is findings.
-
-    Of a section that stands twice the last one is kept: an addendum stands on top of what it was added to.
-    """
-    heads = list(_HEADING.finditer(text))
-    if not heads:
-        return {"findings": _tidy(text)} if text.strip() else {}
-    ends = [*(head.start() for head in heads[1:]), len(text)]
-    parts: dict[str, str] = {}
-    for head, end in zip(heads, ends, strict=True):
-        name, body = KEPT.get(head[1].lower()), _tidy(text[head.end() : end])
-        if name is not None and body:
-            parts[name] = body
-    return parts
-
-
-def _texts(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _texts(folder: Path) -> Iterator[tuple[str, Sections]]:
     for path in sorted(folder.glob("*.txt")):
         try:
-            yield path.stem, sections(path.read_text(encoding="utf-8-sig"))
+            yield path.stem, _flat(find_sections(path.read_text(encoding="utf-8-sig")))
         except (UnicodeDecodeError, OSError) as error:
             raise BadInput(f"{path}: not readable as UTF-8 text ({error})") from None
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _rows(path: Path) -> Iterator[tuple[str, Sections]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(file)
@@ -85,12 +65,14 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 )
             for row in table:
                 if texts[0] == "report":
-                    yield row[key], sections(row[columns["report"]] or "")
+                    yield row[key], _flat(find_sections(row[columns["report"]] or ""))
                 else:
-                    yield row[key], {name: _tidy(row[columns[name]]) for name in texts if row[columns[name]]}
+                    parts = {name: row[columns[name]] or "" for name in texts}
+                    problem = None if any(map(str.strip, parts.values())) else "Findings and Impression are empty"
+                    yield row[key], _flat(Sections(problem=problem, **parts))
     except (UnicodeDecodeError, csv.Error, OSError) as error:
         raise BadInput(f"{path}: not readable as CSV ({error})") from None
 
 
-def _tidy(text: str) -> str:
-    return " ".join(text.split())
+def _flat(found: Sections) -> Sections:
+    return replace(found, findings=" ".join(found.findings.split()), impression=" ".join(found.impression.split()))

@@ -21,6 +21,7 @@ from overread.images.volume import BadFile, read_header
 from overread.records import Study
 from overread.studies.phantom.marker import is_semi_synthetic
 from overread.studies.reports import read_reports
+from overread.studies.sections import Sections
 
 GRID = (240, 240, 155)
 
@@ -68,6 +69,8 @@ def read(dataset: str, section: UcsfPdgm | Phantom, folder: Path) -> list[Study]
             problems.append("truth.csv: no row for this study")
         attributes = {**rows.get(study, {}), **facts}
         attributes |= {f"unusable {name}": why for name, why in unusable.items()}
+        report = reports.get(study, Sections())
+        attributes |= {"unusable report": report.problem} if report.problem else {}
         studies.append(
             Study(
                 study=study,
@@ -75,7 +78,7 @@ def read(dataset: str, section: UcsfPdgm | Phantom, folder: Path) -> list[Study]
                 dataset=dataset,
                 modality="mri",
                 images={name: str(path) for name, path in images.items()},
-                report=reports.get(study, {}),
+                report=report.report,
                 labels=labels,
                 attributes=attributes,
                 restricted=section.restricted,

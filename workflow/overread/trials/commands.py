@@ -56,13 +56,14 @@ def build_command(
     from overread.trials.build import build_trials
     from overread.trials.prompt import OWN_PROMPTS, Prompts
 
+    fields = Setting.model_validate_json(setting)
     asked = TypeAdapter[Questions](Questions).validate_json(section)
     trials, left_out = build_trials(
         read_questions(questions),
         read_studies(studies),
         read_pictures(pictures),
         read_substitutes(substitutes),
-        setting=Setting.model_validate_json(setting),
+        setting=fields,
         name=name,
         run=run,
         truth=lambda study, topic: truth(asked, study, topic),
