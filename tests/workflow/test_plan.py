@@ -57,14 +57,14 @@ def test_a_new_model_plans_its_own_jobs_and_the_tables(study: Workflow):
     assert not study.planned()  # a file alone asks nothing
     config["evaluations"][0]["models"].append("newcomer")
     study.config = config
-    assert study.planned() == {"ask_model": 6, "make_tables": 1, "draw_figures": 1, "write_report": 1, "all": 1}
+    assert study.planned() == {"ask_model": 6, "record_asked": 1, "record_study": 1, "make_tables": 1, "draw_figures": 1, "write_report": 1, "all": 1}
     assert study.planned_cells() == {("newcomer", setting) for setting in ("own", "swapped", "reshuffled")}
 
 
 def test_a_new_label_asks_nothing_again(study: Workflow):
     file = study.model_file("calibrated-70")
     file.write_text(file.read_text().replace("label: Calibrated", "label: Well calibrated"))
-    assert study.planned() == {"draw_figures": 1, "write_report": 1, "all": 1}
+    assert study.planned() == {"record_study": 1, "draw_figures": 1, "write_report": 1, "all": 1}
 
 
 def test_a_changed_setting_runs_only_that_setting_again(study: Workflow):

@@ -6,6 +6,7 @@ whose part of it changed, and no others.
 
 import json
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -104,6 +105,27 @@ def question_files(wildcards):
     if section.origin == "grammar":
         return source_of(wildcards)
     return section.path if section.origin == "file" else []
+
+
+GENERATED = sorted(name for name, section in study.datasets.items() if section.questions.origin == "generated")
+
+
+def one_of(names):
+    """A wildcard that is one of the names; with none of them, nothing fits."""
+    return "|".join(re.escape(name) for name in sorted(names)) or "(?!)"
+
+
+def generation(dataset):
+    return study.datasets[dataset].questions
+
+
+def generation_section(dataset):
+    """What author and validator depend on: rules, review and release come after them."""
+    return generation(dataset).model_dump(mode="json", exclude={"rules", "review", "release"})
+
+
+def attested_endpoints():
+    return " ".join(f"--attested {shlex.quote(endpoint)}" for endpoint in sorted(study.attested_endpoints))
 
 
 # -- images --------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,12 @@
 
 needs    {results}/{dataset}/studies.parquet
 makes    {results}/{dataset}/questions.jsonl   one JSON object a question
+
+A data set whose questions are generated goes by author, validator, rules and people, in {results}/{dataset}/questions/:
+         generated.jsonl, validated.jsonl    candidates; *.replies.jsonl hold every raw reply
+         kept.jsonl                          what passed the rules; beside it rejected.jsonl, trail.csv, funnel.csv and its figure
+         review.csv, readers.csv             sheets to fill in; decided.csv says what became of the reviewed ones
+and, where the config says how, to {results}/{dataset}/release/.
 """
 
 
@@ -10,6 +16,20 @@ rule questions:
         expand(f"{RESULTS}/{{dataset}}/questions.jsonl", dataset=datasets_with_cells()),
     message:
         "The questions are written"
+
+
+rule release:
+    input:
+        [f"{RESULTS}/{dataset}/release" for dataset in GENERATED if generation(dataset).release],
+    message:
+        "The questions are released"
+
+
+rule sheets:
+    input:
+        expand(f"{RESULTS}/{{dataset}}/questions/{{sheet}}.csv", dataset=GENERATED, sheet=["review", "readers"]),
+    message:
+        "The sheets for people are written"
 
 
 rule build_questions:
@@ -22,6 +42,8 @@ rule build_questions:
         f"logs/{study.name}/build_questions/{{dataset}}.log",
     benchmark:
         f"benchmarks/{study.name}/build_questions/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=one_of(set(study.datasets) - set(GENERATED)),
     conda:
         "../../envs/questions.yaml"
     resources:
@@ -36,3 +58,194 @@ rule build_questions:
     shell:
         "python -m overread questions build {input.studies:q} --section {params.section:q} {params.source}"
         " --out {output.questions:q} &> {log:q}"
+
+
+rule generate_questions:
+    input:
+        studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        prompt=PROMPTS / "generate.j2",
+    output:
+        candidates=f"{RESULTS}/{{dataset}}/questions/generated.jsonl",
+        replies=f"{RESULTS}/{{dataset}}/questions/generated.replies.jsonl",
+    log:
+        f"logs/{study.name}/generate_questions/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/generate_questions/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=one_of(GENERATED),
+    conda:
+        "../../envs/questions.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=lambda wc, attempt: 240 * attempt,
+    params:
+        section=lambda wc: as_json(generation_section(wc.dataset)),
+        model=lambda wc: as_json(model_section(generation(wc.dataset).author)),
+        id=lambda wc: generation(wc.dataset).author,
+        attested=attested_endpoints(),
+        work=lambda wc: f"{RESULTS}/work/{wc.dataset}/questions/generated.jsonl",
+        code=source_hash("questions", "endpoint"),
+    message:
+        "Letting {params.id} write questions about {wildcards.dataset}"
+    shell:
+        "python -m overread questions generate {input.studies:q} --section {params.section:q}"
+        " --model {params.model:q} --id {params.id:q} {params.attested} --work {params.work:q}"
+        " --replies {output.replies:q} --out {output.candidates:q} &> {log:q}"
+
+
+rule validate_questions:
+    input:
+        studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        candidates=rules.generate_questions.output.candidates,
+        prompt=PROMPTS / "validate.j2",
+    output:
+        candidates=f"{RESULTS}/{{dataset}}/questions/validated.jsonl",
+        replies=f"{RESULTS}/{{dataset}}/questions/validated.replies.jsonl",
+    log:
+        f"logs/{study.name}/validate_questions/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/validate_questions/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=one_of(GENERATED),
+    conda:
+        "../../envs/questions.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=lambda wc, attempt: 240 * attempt,
+    params:
+        section=lambda wc: as_json(generation_section(wc.dataset)),
+        model=lambda wc: as_json(model_section(generation(wc.dataset).validator)),
+        id=lambda wc: generation(wc.dataset).validator,
+        attested=attested_endpoints(),
+        work=lambda wc: f"{RESULTS}/work/{wc.dataset}/questions/validated.jsonl",
+        code=source_hash("questions", "endpoint"),
+    message:
+        "Letting {params.id} check the questions about {wildcards.dataset}"
+    shell:
+        "python -m overread questions validate {input.studies:q} {input.candidates:q} --section {params.section:q}"
+        " --model {params.model:q} --id {params.id:q} {params.attested} --work {params.work:q}"
+        " --replies {output.replies:q} --out {output.candidates:q} &> {log:q}"
+
+
+rule filter_questions:
+    input:
+        candidates=rules.validate_questions.output.candidates,
+        studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        rules=lambda wc: generation(wc.dataset).rules or str(ROOT / "config" / "filter.yaml"),
+    output:
+        kept=f"{RESULTS}/{{dataset}}/questions/kept.jsonl",
+        beside=multiext(
+            f"{RESULTS}/{{dataset}}/questions/",
+            "rejected.jsonl",
+            "trail.csv",
+            "funnel.csv",
+            "funnel-figure.svg",
+            "funnel-figure.png",
+            "funnel-figure.csv",
+        ),
+    log:
+        f"logs/{study.name}/filter_questions/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/filter_questions/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=one_of(GENERATED),
+    conda:
+        "../../envs/questions.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        code=source_hash("questions"),
+    message:
+        "Keeping the questions of {wildcards.dataset} that pass the rules"
+    shell:
+        "python -m overread questions filter {input.candidates:q} {input.studies:q} --rules {input.rules:q}"
+        " --out {output.kept:q} &> {log:q}"
+
+
+rule apply_review:
+    input:
+        kept=rules.filter_questions.output.kept,
+        sheets=lambda wc: sorted(generation(wc.dataset).review.decisions),
+        rules=lambda wc: generation(wc.dataset).rules or str(ROOT / "config" / "filter.yaml"),
+    output:
+        questions=f"{RESULTS}/{{dataset}}/questions.jsonl",
+        decided=f"{RESULTS}/{{dataset}}/questions/decided.csv",
+    log:
+        f"logs/{study.name}/apply_review/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/apply_review/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=one_of(GENERATED),
+    conda:
+        "../../envs/questions.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        rule=lambda wc: generation(wc.dataset).review.rule,
+        code=source_hash("questions"),
+    message:
+        "Applying what people decided about the questions of {wildcards.dataset}"
+    shell:
+        "python -m overread questions apply-review {input.kept:q} {input.sheets:q} --rule {params.rule}"
+        " --rules {input.rules:q} --outcomes {output.decided:q} --out {output.questions:q} &> {log:q}"
+
+
+rule sample_questions:
+    input:
+        kept=rules.filter_questions.output.kept,
+    output:
+        review=f"{RESULTS}/{{dataset}}/questions/review.csv",
+        readers=f"{RESULTS}/{{dataset}}/questions/readers.csv",
+    log:
+        f"logs/{study.name}/sample_questions/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/sample_questions/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=one_of(GENERATED),
+    conda:
+        "../../envs/questions.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        review=lambda wc: generation(wc.dataset).review,
+        code=source_hash("questions"),
+    message:
+        "Drawing samples of the questions of {wildcards.dataset} for people"
+    shell:
+        "(python -m overread questions sample {input.kept:q} --count {params.review.look_through}"
+        " --seed {params.review.seed} --out {output.review:q}"
+        " && python -m overread questions sample {input.kept:q} --count {params.review.readers}"
+        " --seed {params.review.seed} --readers --out {output.readers:q}) &> {log:q}"
+
+
+rule release_questions:
+    input:
+        questions=rules.apply_review.output.questions,
+        studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        pictures=lambda wc: f"{RESULTS}/{wc.dataset}/images.parquet" if generation(wc.dataset).release.view else [],
+        funnel=f"{RESULTS}/{{dataset}}/questions/funnel.csv",
+    output:
+        folder=directory(f"{RESULTS}/{{dataset}}/release"),
+    log:
+        f"logs/{study.name}/release_questions/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/release_questions/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=one_of(GENERATED),
+    conda:
+        "../../envs/questions.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        section=lambda wc: as_json(generation(wc.dataset).release),
+        pictures=lambda wc, input: f"--images {shlex.quote(str(input.pictures))}" if input.pictures else "",
+        code=source_hash("questions"),
+    message:
+        "Releasing the questions of {wildcards.dataset}"
+    shell:
+        "python -m overread questions release {input.questions:q} {input.studies:q} --section {params.section:q}"
+        " {params.pictures} --funnel {input.funnel:q} --out {output.folder:q} &> {log:q}"

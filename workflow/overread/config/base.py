@@ -99,3 +99,18 @@ class Section(BaseModel):
                 lines = [unknown("key", str(key), known) for key in strange]
                 raise PydanticCustomError("unknown_keys", "{problem}", {"problem": "\n".join(lines)})
         return value
+
+
+def _endpoint(text: str) -> str:
+    """An address that the guard can compare: one it can't read would be one it can't refuse."""
+    from overread.endpoint.guard import address
+    from overread.errors import BadInput
+
+    try:
+        address(text)
+    except BadInput as error:
+        raise ValueError(str(error).removeprefix("endpoint: ")) from None
+    return text
+
+
+Endpoint = Annotated[str, AfterValidator(_endpoint)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from overread.config.base import Name, Section
+from overread.config.base import FilePath, Name, Section
 
 
 class Review(Section):
@@ -18,6 +18,7 @@ class Review(Section):
     rule: Literal["any", "majority", "all"] = Field(
         default="majority", description="who must reject a question for it to be dropped"
     )
+    decisions: tuple[FilePath, ...] = Field(default=(), description="the sheets that people filled in")
 
 
 class Release(Section):

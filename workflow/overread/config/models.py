@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from overread.config.base import Section, Weights, is_folder
+from overread.config.base import Endpoint, Section, Weights, is_folder
 
 
 class Takes(Section):
@@ -147,7 +147,7 @@ class OpenaiModel(ModelSection):
 
     backend: Literal["openai"]
     model: str = Field(min_length=1, description="the name that the server knows it by")
-    endpoint: str = Field(default="https://api.openai.com/v1", pattern=r"^https?://[^/\s]+(/\S*)?$")
+    endpoint: Endpoint = "https://api.openai.com/v1"
     key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key")
     decoding: Decoding = Decoding()
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from overread.config.base import AllOrModels, AllOrSettings, Name, Section, SettingName
+from overread.config.base import AllOrModels, AllOrSettings, Endpoint, Name, Section, SettingName
 from overread.config.datasets import Dataset, GeneratedQuestions
 from overread.config.inputs import Setting, View
 from overread.config.models import Model
@@ -78,7 +78,7 @@ class Config(Section):
     effects: dict[Name, Effect] = Field(default_factory=dict)
     statistics: Statistics = Statistics()
     seed: int = Field(default=0, description="of substitutes and option orders")
-    attested_endpoints: tuple[str, ...] = Field(
+    attested_endpoints: tuple[Endpoint, ...] = Field(
         default=(), description="addresses that the operator vouches for as allowed to receive restricted data"
     )
     models: dict[Name, Model] = Field(

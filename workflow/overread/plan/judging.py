@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from importlib import import_module
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from overread.config import Config, OpenaiModel, WeightsModel, is_folder
 from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, MimicCxr, Table, UcsfPdgm
 from overread.config.inputs import Setting, VolumeView
+from overread.endpoint import guard
 from overread.plan.asked import Cell, cells
 
 When = Literal["never", "later", "missing"]
@@ -156,17 +155,24 @@ def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
             found.append(Obstacle("missing", f"datasets.{name} names no 'reports' to write questions from"))
         if section.questions.origin in judge.had.origins:
             for author in (section.questions.author, section.questions.validator):
-                needs = [*_of_dataset_and_model(judge, name, author), *_of_model(judge, author)]
+                needs = [*_of_dataset_and_model(judge, name, author), *_of_access(judge, author)]
+                if not isinstance(judge.config.models[author], OpenaiModel):
+                    needs.append(Obstacle("later", "questions are written by models behind a server (openai) only"))
                 found.extend(Obstacle(each.when, f"{author}, for the questions: {each.why}") for each in needs)
     return found
 
 
 def _of_model(judge: Judge, name: str) -> list[Obstacle]:
     """Back ends to come; weights and keys that are not there."""
+    backend = judge.config.models[name].backend
+    later = [] if backend in judge.had.backends else [Obstacle("later", f"this version has no back end {backend}")]
+    return [*later, *_of_access(judge, name)]
+
+
+def _of_access(judge: Judge, name: str) -> list[Obstacle]:
+    """Weights and keys that are not there."""
     model = judge.config.models[name]
     found: list[Obstacle] = []
-    if model.backend not in judge.had.backends:
-        found.append(Obstacle("later", f"this version has no back end {model.backend}"))
     if isinstance(model, WeightsModel) and is_folder(model.weights) and not Path(model.weights).is_dir():
         found.append(Obstacle("missing", f"no folder of weights for {name} at {shown(model.weights)}"))
     if isinstance(model, OpenaiModel) and not is_loopback(model.endpoint) and not os.environ.get(model.key_variable):
@@ -196,7 +202,7 @@ def _of_dataset_and_model(judge: Judge, dataset: str, model: str) -> list[Obstac
     section, asked = judge.config.datasets[dataset], judge.config.models.get(model)
     if not isinstance(asked, OpenaiModel) or not section.restricted or is_loopback(asked.endpoint):
         return []
-    if _address(asked.endpoint) in {_address(each) for each in judge.config.attested_endpoints}:
+    if guard.address(asked.endpoint) in {guard.address(each) for each in judge.config.attested_endpoints}:
         return []
     why = f"{dataset} is restricted, and attested_endpoints does not name {asked.endpoint}"
     return [Obstacle("missing", why)]
@@ -264,16 +270,5 @@ def shown(path: str) -> str:
 
 
 def is_loopback(endpoint: str) -> bool:
-    """Whether an address is this machine's own."""
-    host = urlsplit(endpoint).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # a name, which may lead anywhere
-        return False
-
-
-def _address(endpoint: str) -> tuple[str, str | None, int | None, str]:
-    """Scheme, host, port and path: what an attestation is about. An address given as a bare host matches nothing."""
-    parts = urlsplit(endpoint)
-    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
-    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
+    """Whether an address is plainly this machine's own. A plan asks no name server: other names may lead anywhere."""
+    return guard.is_loopback(endpoint, lambda host, _: ["127.0.0.1"] if host == "localhost" else [host])

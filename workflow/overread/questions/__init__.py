@@ -1,6 +1,7 @@
 """Questions: what is asked about each study, and what would be right for any study.
 
-`ORIGINS` names the module of each origin of the config; a module has `build` and `truth` with the signatures below.
+`ORIGINS` names the module of each origin of the config. All but `generated`, which takes several steps, have a `build`
+with the signature below.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ ORIGINS = {
     "findings": "overread.questions.findings",
     "file": "overread.questions.written",
     "grammar": "overread.questions.written",
+    "generated": "overread.questions.generate",
 }
 
 
@@ -32,6 +34,8 @@ def build(
     """
     if section.origin not in ORIGINS:
         raise BadInput(f"questions: {unknown('origin', section.origin, ORIGINS)}")
+    if section.origin == "generated":
+        raise BadInput("generated questions are made by `overread questions generate`, `validate` and `filter`")
     questions, left_out = import_module(ORIGINS[section.origin]).build(section, studies, source)
     return questions, left_out
 

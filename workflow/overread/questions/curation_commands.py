@@ -80,9 +80,9 @@ def sample_command(
 
 def apply_review_command(
     questions: Annotated[Path, typer.Argument(help="questions.jsonl")],
-    sheets: Annotated[list[Path], typer.Argument(help="filled-in sheets")],
     out: Annotated[Path, typer.Option(help="questions.jsonl to write")],
     outcomes: Annotated[Path, typer.Option(help="CSV to write: what became of each reviewed question")],
+    sheets: Annotated[list[Path] | None, typer.Argument(help="filled-in sheets; without any, all are kept")] = None,
     rule: Annotated[str, typer.Option(help="who must reject to drop a question: any, majority, all")] = "majority",
     rules: RulesFile = None,
 ) -> None:
@@ -92,7 +92,7 @@ def apply_review_command(
     from overread.records import read_questions, write_questions
 
     asked = read_questions(questions)
-    kept, became = apply_decisions(asked, read_decisions(sheets), _rule(rule), read_rules(rules))
+    kept, became = apply_decisions(asked, read_decisions(sheets or []), _rule(rule), read_rules(rules))
     write_questions(kept, out)
     write_outcomes(became, outcomes)
     counts = {verdict: sum(one.verdict == verdict for one in became) for verdict in ("kept", "edited", "rejected")}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from overread.config import Model
+from overread.endpoint.guard import clear
 from overread.errors import NotAnswered
 from overread.progress import progress, say
 from overread.records import Response, Status, Trial, read_trials, request_key, write_responses
@@ -108,9 +109,6 @@ def response(request: str, trial: Trial, model_id: str, answer: Answer) -> Respo
 
 def guard_restricted(trials: Sequence[Trial], endpoint: str | None, attested: Sequence[str] = ()) -> None:
     """BadInput if restricted data would leave this machine for an endpoint that nobody vouches for."""
-    if endpoint is not None:
-        from overread.endpoint.guard import clear
-
-        restricted = sorted({trial.dataset for trial in trials if trial.restricted})
-        what = f"dataset {', '.join(restricted)}" if restricted else "the dataset"
-        clear(endpoint, restricted=bool(restricted), attested=attested, what=what)
+    restricted = sorted({trial.dataset for trial in trials if trial.restricted})
+    if endpoint is not None and restricted:
+        clear(endpoint, restricted=True, attested=attested, what=f"dataset {restricted[0]}")
