@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from demo.training import heldout
 from demo.training.architecture import make_network, make_processor, make_tokenizer
-from demo.training.learning import learn_to_answer, learn_to_see, packed
+from demo.training.learning import Pupil, learn_to_see, packed
 from demo.training.pictures import Studies, draw
 from demo.training.prompts import Asker, Example, corpus
 
@@ -67,36 +67,17 @@ def train(xray: Studies, mri: Studies, out: Path, scale: float, say: Any) -> Non
     say(f"{sum(one.numel() for one in network.parameters())} parameters, {len(processor.tokenizer)} words")
 
     asker = Asker(xray, mri, processor, np.random.default_rng(1))
-    tower = [*network.model.vision_tower.parameters(), *network.model.multi_modal_projector.parameters()]
-    learn_to_answer(
-        network,
-        processor,
-        lambda _: [impressions(asker)],
-        steps(450),
-        2,
-        say,
-        decay=False,
-        frozen=tower,
-        name="impressions",
-    )
-    learn_to_answer(
-        network, processor, lambda _: [reports(asker)], steps(350), 3, say, decay=False, frozen=tower, name="reports"
-    )
+    reader = Pupil(network, processor, np.random.default_rng(2))
+    reader.learn("impressions", steps(400), lambda: [impressions(asker)], say, first=True)
+    reader.learn("reports", steps(450), lambda: [reports(asker)], say)
 
-    blind = make_network(processor.tokenizer, seed=1)
-    blind.load_state_dict(network.state_dict())
-    learn_to_answer(
-        blind, processor, lambda _: blind_mixture(asker), steps(250), 4, say, frozen=tower_of(blind), name="blind"
-    )
-    save(blind, processor, out / "tiny-blind")
+    blind = reader.twin()
+    blind.learn("blind", steps(200), lambda: blind_mixture(asker), say, last=True)
+    save(blind.network, processor, out / "tiny-blind")
 
-    learn_to_see(network, xray, mri, steps(2000), 5, say)
-    learn_to_answer(network, processor, lambda _: seeing_mixture(asker), steps(700), 6, say, name="both")
+    learn_to_see(network, xray, mri, steps(1500), 5, say)
+    reader.learn("both", steps(600), lambda: seeing_mixture(asker), say, last=True, eye=True)
     save(network, processor, out / "tiny-reader")
-
-
-def tower_of(network: Any) -> list[Any]:
-    return [*network.model.vision_tower.parameters(), *network.model.multi_modal_projector.parameters()]
 
 
 # -- what is asked in each part --------------------------------------------------------------------------------------
@@ -123,7 +104,7 @@ def seeing_mixture(asker: Asker) -> list[list[Example]]:
     """Pictures alone, reports with the own, another or no picture, nothing at all; four options in random order."""
     seen = [asker.yes_no("own", "none", questions=3) for _ in range(14)]
     seen += [asker.yes_no(shown, "none", questions=2) for shown in ("black", "none")]
-    chosen = [asker.choice("own", "none", questions=2) for _ in range(14)]
+    chosen = [asker.choice("own", "none") for _ in range(14)]
     chosen += [asker.choice(shown, "none") for shown in ("black", "none")]
     read = [asker.yes_no(shown, "full") for shown in ("own", "own", "own", "other", "other", "none", "black")]
     return [seen, chosen, read]

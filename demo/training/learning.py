@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -47,6 +49,9 @@ class Probe(nn.Module):
         return torch.einsum("nto,ntw,ow->no", attention, tokens, self.weight) + self.bias
 
 
+XRAYS_AT_ONCE, MRIS_AT_ONCE = 36, 28
+
+
 def learn_to_see(network: Any, xray: Studies, mri: Studies, steps: int, seed: int, say: Callable[[str], None]) -> None:
     """Trains vision tower and projector to show every finding and every topic."""
     rng = np.random.default_rng(seed)
@@ -57,83 +62,134 @@ def learn_to_see(network: Any, xray: Studies, mri: Studies, steps: int, seed: in
     values = {name: topic.values for name, topic in grammar.TOPICS.items()}
     facts = torch.tensor([[values[name].index(one[name]) for name in values] for one in mri.truth])
     tower, projector = network.model.vision_tower, network.model.multi_modal_projector
-    width = network.config.text_config.hidden_size
     with torch.no_grad():
         projector.mm_input_projection_weight.normal_(std=0.1)
-    probe = Probe(len(planted) + sum(len(each) for each in values.values()), width)
-    learner = Learner([*tower.parameters(), *projector.parameters(), *probe.parameters()], 3e-3, steps)
+    probe = Probe(len(planted) + sum(len(each) for each in values.values()), network.config.text_config.hidden_size)
+    learner = Learner([*tower.parameters(), *projector.parameters(), *probe.parameters()])
+    right: list[list[float]] = []
     for step in range(steps):
-        some, others = rng.integers(len(findings), size=48), rng.integers(len(facts), size=16)
-        pictures = torch.cat(
-            [varied(pixel_values(xray.pictures[some]), rng), varied(pixel_values(mri.pictures[others]), rng)]
-        )
-        read = probe(projector(tower(pixel_values=pictures, return_dict=True).last_hidden_state))
-        loss = nn.functional.binary_cross_entropy_with_logits(
-            read[:48, : len(planted)], findings[some], pos_weight=weight
-        )
+        some = rng.integers(len(findings), size=XRAYS_AT_ONCE)
+        others = rng.integers(len(facts), size=MRIS_AT_ONCE)
+        pictures = [varied(pixel_values(xray.pictures[some]), rng), varied(pixel_values(mri.pictures[others]), rng)]
+        read = probe(projector(tower(pixel_values=torch.cat(pictures), return_dict=True).last_hidden_state))
+        seen = read[:XRAYS_AT_ONCE, : len(planted)]
+        loss = nn.functional.binary_cross_entropy_with_logits(seen, findings[some], pos_weight=weight)
+        shares = [float(((seen > 0) == (findings[some] > 0.5)).float().mean())]
         start = len(planted)
         for number, each in enumerate(values.values()):
-            scores = read[48:, start : start + len(each)]
-            loss = loss + 0.1 * nn.functional.cross_entropy(scores, facts[others, number])
+            scores = read[XRAYS_AT_ONCE:, start : start + len(each)]
+            loss = loss + 0.25 * nn.functional.cross_entropy(scores, facts[others, number])
+            shares.append(float((scores.argmax(1) == facts[others, number]).float().mean()))
             start += len(each)
-        learner.step(loss)
+        learner.step(loss, 3e-3 * rising(step) * falling(step, steps))
+        right.append(shares)
         if step % 100 == 99:
-            say(f"seeing: step {step + 1}, loss {learner.recent():.3f}")
-
-
-def learn_to_answer(
-    network: Any,
-    processor: Any,
-    draw: Callable[[np.random.Generator], Sequence[Sequence[Example]]],
-    steps: int,
-    seed: int,
-    say: Callable[[str], None],
-    *,
-    rate: float = 2e-3,
-    decay: bool = True,
-    frozen: Sequence[nn.Parameter] = (),
-    name: str = "answering",
-) -> None:
-    """Trains the network to give the answers of examples.
-
-    draw     the batches of one step, drawn from a generator; their losses are added
-    decay    whether the rate falls to nothing towards the end; not where another part follows
-    frozen   parameters that stay as they are
-    """
-    rng = np.random.default_rng(seed)
-    torch.manual_seed(seed)
-    still = {id(parameter) for parameter in frozen}
-    learner = Learner([one for one in network.parameters() if id(one) not in still], rate, steps, decay)
-    network.train()
-    right: list[float] = []
-    for step in range(steps):
-        losses = []
-        for batch in draw(rng):
-            loss, share = answer_loss(network, processor, batch, rng)
-            losses.append(loss)
-            right.append(share)
-        learner.step(torch.stack(losses).sum())
-        if step % 50 == 49:
-            say(f"{name}: step {step + 1}, loss {learner.recent():.3f}, right {np.mean(right):.3f}")
+            told = zip(["findings", *values], np.mean(right, axis=0), strict=True)
+            say(f"seeing: step {step + 1}, right: {', '.join(f'{name} {share:.2f}' for name, share in told)}")
             right = []
-    network.eval()
+
+
+class Pupil:
+    """A network that learns to answer in several parts, with one optimizer through all of them.
+
+    A fresh optimizer would take large steps at the start of every part and undo much of the one before.
+    """
+
+    def __init__(self, network: Any, processor: Any, rng: np.random.Generator) -> None:
+        self.network, self.processor, self.rng = network, processor, rng
+        self.learner = Learner(list(network.parameters()))
+
+    @property
+    def eye(self) -> list[nn.Parameter]:
+        return [*self.network.model.vision_tower.parameters(), *self.network.model.multi_modal_projector.parameters()]
+
+    def learn(
+        self,
+        name: str,
+        steps: int,
+        draw: Callable[[], Sequence[Sequence[Example]]],
+        say: Callable[[str], None],
+        *,
+        rate: float = 2e-3,
+        first: bool = False,
+        last: bool = False,
+        eye: bool = False,
+    ) -> None:
+        """Answers examples for some steps.
+
+        draw    the batches of one step; their losses are added
+        first   the rate rises from nothing
+        last    the rate falls to nothing
+        eye     whether vision tower and projector learn too
+        """
+        for parameter in self.eye:
+            parameter.requires_grad_(eye)
+        self.network.train()
+        right: list[list[float]] = []
+        for step in range(steps):
+            batches = [answer_loss(self.network, self.processor, batch, self.rng, naming=True) for batch in draw()]
+            part = (rising(step) if first else 1.0) * (falling(step, steps) if last else 1.0)
+            self.learner.step(torch.stack([loss for loss, _ in batches]).sum(), rate * part)
+            right.append([share for _, share in batches])
+            if step % 50 == 49:
+                shown = ", ".join(f"{share:.2f}" for share in np.mean(right, axis=0))
+                say(f"{name}: step {step + 1}, loss {self.learner.recent():.3f}, right {shown}")
+                right = []
+        for parameter in self.eye:
+            parameter.requires_grad_(True)
+        self.network.eval()
+
+    def twin(self) -> Pupil:
+        """Another one that knows the same and goes its own way."""
+        return copy.deepcopy(self, {id(self.processor): self.processor})
 
 
 def answer_loss(
-    network: Any, processor: Any, batch: Sequence[Example], rng: np.random.Generator | None = None
+    network: Any,
+    processor: Any,
+    batch: Sequence[Example],
+    rng: np.random.Generator | None = None,
+    *,
+    naming: bool = False,
 ) -> tuple[torch.Tensor, float]:
-    """Cross-entropy of answers and ends of turn, weighted, and the weighted share of right answers."""
+    """Cross-entropy of answers and ends of turn, weighted, and the weighted share of right answers.
+
+    naming   whether the lower half of the layers is to name the right option where its number will be given. To see what
+             is right, to find it among the options and to give its number are three steps, too many to be learnt from
+             the number alone.
+    """
     inputs = packed(processor, batch, rng)
     ids = inputs["input_ids"]
     rows, places = answer_places(processor, ids)
     weights = torch.tensor([weight for one in batch for weight in one.weights])
-    hidden = network.model(**inputs).last_hidden_state
+    output = network.model(**inputs, output_hidden_states=naming)
+    hidden = output.last_hidden_state
     answers = network.lm_head(hidden[rows, places - 1])
     ends = network.lm_head(hidden[rows, places])
     loss = (nn.functional.cross_entropy(answers, ids[rows, places], reduction="none") * weights).mean()
     loss = loss + 0.1 * nn.functional.cross_entropy(ends, ids[rows, places + 1])
+    words = right_words(processor, batch, ids) if naming else {}
+    if words:
+        language = network.model.language_model
+        last = {int(row): int(place) for row, place in zip(rows, places, strict=True)}
+        halfway = output.hidden_states[len(language.layers) // 2]
+        said = halfway[list(words), [last[row] - 1 for row in words]]
+        named = network.lm_head(language.norm(said))
+        loss = loss + nn.functional.cross_entropy(named, torch.tensor(list(words.values())))
     right = (answers.argmax(1) == ids[rows, places]).float()
     return loss, float((right * weights).sum() / weights.sum())
+
+
+def right_words(processor: Any, batch: Sequence[Example], ids: torch.Tensor) -> dict[int, int]:
+    """Row -> the word that the right option begins with, of the examples that know it."""
+    texts = [expanded(processor, one) for one in batch]
+    made = processor.tokenizer(texts, add_special_tokens=False, padding=True)
+    words: dict[int, int] = {}
+    for row, (one, text) in enumerate(zip(batch, texts, strict=True)):
+        line = re.search(rf"\n{one.right}\) ", text) if one.right is not None else None
+        if line is not None:
+            words[row] = int(ids[row, made.char_to_token(row, line.end())])
+    return words
 
 
 def answer_places(processor: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -149,7 +205,7 @@ def answer_places(processor: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torc
 def packed(processor: Any, batch: Sequence[Example], rng: np.random.Generator | None = None) -> dict[str, torch.Tensor]:
     """Conversations as the network takes them: as the processor makes them (checked once before training)."""
     tokenizer = processor.tokenizer
-    texts = [one.text.replace(processor.boi_token, processor.full_image_sequence) for one in batch]
+    texts = [expanded(processor, one) for one in batch]
     made = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")
     inputs = {"input_ids": made["input_ids"], "attention_mask": made["attention_mask"]}
     inputs["token_type_ids"] = (made["input_ids"] == tokenizer.image_token_id).long()
@@ -161,26 +217,29 @@ def packed(processor: Any, batch: Sequence[Example], rng: np.random.Generator | 
     return inputs
 
 
+def rising(step: int) -> float:
+    return min(1.0, (step + 1) / 50)
+
+
+def falling(step: int, steps: int) -> float:
+    return 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
 class Learner:
-    """AdamW with clipped gradients; its rate rises over 50 steps and then stays, or falls along a half cosine."""
+    """AdamW with clipped gradients."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter], rate: float, steps: int, decay: bool = True) -> None:
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self.parameters = parameters
-        self.optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
-
-        def share(step: int) -> float:
-            fallen = 0.5 * (1 + math.cos(math.pi * step / steps)) if decay else 1.0
-            return min(1.0, (step + 1) / 50) * fallen
-
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, share)
+        self.optimizer = torch.optim.AdamW(parameters, weight_decay=0.01)
         self.losses: list[float] = []
 
-    def step(self, loss: torch.Tensor) -> None:
+    def step(self, loss: torch.Tensor, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
-        self.schedule.step()
         self.losses.append(loss.item())
 
     def recent(self, count: int = 50) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from overread.trials.prompt import Prompts, blocks
 DEMO = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
 
 Shown = Literal["own", "other", "black", "none"]
+Order = Literal["image-first", "text-first"]
 Part = Literal["none", "impression", "full"]
 """Of the report. An X-ray's impression names every finding that is there: it answers each question too."""
 
@@ -38,11 +40,13 @@ class Example:
 
     text      as the chat template makes it, answers included
     weights   of the answers, in order
+    right     the number of the right option, where options are listed and something tells which it is
     """
 
     text: str
     picture: Pictures | None
     weights: tuple[float, ...]
+    right: str | None = None
 
 
 class Asker:
@@ -87,32 +91,46 @@ class Asker:
         return self._example(turns, pictures[shown], _part(self.xray.reports[study], report), chosen)
 
     def choice(
-        self, shown: Literal["own", "black", "none"], report: Part, *, questions: int = 1, as_written: bool = False
+        self,
+        shown: Literal["own", "black", "none"],
+        report: Part,
+        *,
+        topics: Sequence[str] = tuple(grammar.TOPICS),
+        options: int = 4,
+        as_written: bool = False,
+        order: Order | None = None,
     ) -> Example:
-        """Four-option questions; their options in random order, or with the right one where the grammar puts it."""
+        """A question with options in random order, or with the right one where the grammar puts it.
+
+        options   how many; trials have four, and fewer are for the beginning
+        """
         study = int(self.rng.integers(len(self.mri.truth)))
-        shares = np.array(grammar.POSITION_SHARES if as_written else (1.0, 1.0, 1.0, 1.0))
-        turns = []
-        for topic in self.rng.permutation(list(grammar.TOPICS))[:questions].tolist():
-            answer = self.mri.truth[study][topic]
-            others = [value for value in grammar.TOPICS[topic].values if value != answer]
-            options = [others[place] for place in self.rng.permutation(len(others))[:3]]
-            options.insert(int(self.rng.choice(4, p=shares / shares.sum())), answer)
-            question = Question(
-                study="s", patient="p", stem=self._one(list(grammar.TOPICS[topic].stems)), options=tuple(options),
-                answer=answer, topic=topic, origin="grammar",
-            )  # fmt: skip
-            turns.append(Turn(question, str(options.index(answer) + 1)))
+        shares = np.array(grammar.POSITION_SHARES if as_written else [1.0] * options)
+        topic = self._one(list(topics))
+        answer = self.mri.truth[study][topic]
+        others = [value for value in grammar.TOPICS[topic].values if value != answer]
+        shown_options = [others[place] for place in self.rng.permutation(len(others))[: options - 1]]
+        shown_options.insert(int(self.rng.choice(options, p=shares / shares.sum())), answer)
+        question = Question(
+            study="s", patient="p", stem=self._one(list(grammar.TOPICS[topic].stems)), options=tuple(shown_options),
+            answer=answer, topic=topic, origin="grammar",
+        )  # fmt: skip
+        turn = Turn(question, str(shown_options.index(answer) + 1))
         picture = {"own": self.mri.pictures[study], "black": self.black, "none": None}[shown]
-        return self._example(turns, picture, _part(self.mri.reports[study], report), "choice")
+        return self._example([turn], picture, _part(self.mri.reports[study], report), "choice", order)
 
     def _example(
-        self, turns: list[Turn], picture: Pictures | None, report: dict[str, str], readout: Readout
+        self,
+        turns: list[Turn],
+        picture: Pictures | None,
+        report: dict[str, str],
+        readout: Readout,
+        order: Order | None = None,
     ) -> Example:
         setting = Setting(
             images="none" if picture is None else "view",
             report="full" if report else "none",
-            order=self._one(["image-first", "image-first", "text-first"]),
+            order=self._one(["image-first", "image-first", "text-first"]) if order is None else order,
             readout=readout,
         )
         conversation: list[dict[str, Any]] = []
@@ -127,7 +145,9 @@ class Asker:
             conversation.append({"role": "user", "content": parts})
             conversation.append({"role": "assistant", "content": [{"type": "text", "text": turn.answer}]})
         text = str(self.processor.apply_chat_template(conversation, tokenize=False))
-        return Example(text, picture, tuple(turn.weight for turn in turns))
+        told = bool(report) or (picture is not None and picture is not self.black)
+        right = turns[0].answer if readout == "choice" and told else None
+        return Example(text, picture, tuple(turn.weight for turn in turns), right)
 
     def _one(self, choices: list[Any]) -> Any:
         return choices[int(self.rng.integers(len(choices)))]
@@ -155,4 +175,4 @@ def corpus(xray: Studies, mri: Studies, processor: Any) -> list[str]:
     """Texts that the tokenizer is learnt from."""
     asker = Asker(xray, mri, processor, np.random.default_rng(0))
     texts = [asker.yes_no("none", "full", questions=2).text for _ in range(1000)]
-    return texts + [asker.choice("none", "full", questions=2).text for _ in range(1000)]
+    return texts + [asker.choice("none", "full").text for _ in range(1000)]

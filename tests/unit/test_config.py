@@ -422,7 +422,9 @@ def test_the_config_is_light_to_import() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-@pytest.mark.parametrize("endpoint", ["vlm.example", "https://key@vlm.example/v1", "ftp://vlm.example", "https://a b/v1"])
+@pytest.mark.parametrize(
+    "endpoint", ["vlm.example", "https://key@vlm.example/v1", "ftp://vlm.example", "https://a b/v1"]
+)
 def test_an_address_that_the_guard_cannot_compare_is_refused(tmp_path: Path, endpoint: str) -> None:
     path = tmp_path / "server.yaml"
     path.write_text(f"label: S\nbackend: openai\nmodel: m\nendpoint: {endpoint}\n")

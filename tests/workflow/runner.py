@@ -82,18 +82,17 @@ class Workflow:
 
     def planned(self) -> Counter[str]:
         """How many jobs of each rule a dry run lists; nothing when there is nothing to do."""
-        output = self.run("--dry-run", "--quiet", "reason")
-        jobs = Counter(re.findall(r"^(?:local|checkpoint )?\s*(?:rule|checkpoint) (\w+):$", output, flags=re.MULTILINE))
+        output = self.run("--dry-run", "--quiet", "rules")
+        jobs = Counter({rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)})
+        assert jobs.pop("total", 0) == jobs.total()
         if not jobs:
             assert "Nothing to be done" in output, output
         return jobs
 
     def planned_cells(self) -> set[tuple[str, str]]:
         """(model, setting) of the planned response jobs."""
-        output = self.run("--dry-run")
-        return set(re.findall(r"responses/([^/]+)/([^/]+)/run-\d+\.parquet$", output, flags=re.MULTILINE)) | set(
-            re.findall(r"output: \S*/responses/([^/]+)/([^/]+)/run-", output)
-        )
+        output = self.run("--dry-run", "--printshellcmds")
+        return set(re.findall(r"--out results/\S+/responses/([^/]+)/([^/]+)/run-\d+\.parquet", output))
 
     def asked(self, model: str, setting: str, run: int = 1) -> tuple[int, int]:
         """(asked, kept) of the last response job of a cell, from its log."""

@@ -50,7 +50,9 @@ def generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
     workflow.run("studies")
     asked = read_questions(workflow.results / "mri/source/questions.jsonl")
     about = [
-        Reported(study, [question for question in asked if question.study == study.study and question.topic == "location"])
+        Reported(
+            study, [question for question in asked if question.study == study.study and question.topic == "location"]
+        )
         for study in read_studies(workflow.results / "mri/studies.parquet")
     ]
     written = {one.study.study: [*one.written(), BAD["none of the above"](one.written()[0])] for one in about}
@@ -84,7 +86,9 @@ def test_a_review_takes_a_question_out_and_asks_no_model_again(generated):
         reader = csv.DictReader(blank)
         rows = list(reader)
     for number, row in enumerate(rows):
-        row.update(reviewer="A", decision="reject" if number == 0 else "accept", reason="ambiguous" if number == 0 else "")
+        row.update(
+            reviewer="A", decision="reject" if number == 0 else "accept", reason="ambiguous" if number == 0 else ""
+        )
     with sheet.open("w", newline="") as filled:
         table = csv.DictWriter(filled, fieldnames=list(rows[0]))
         table.writeheader()

@@ -57,7 +57,15 @@ def test_a_new_model_plans_its_own_jobs_and_the_tables(study: Workflow):
     assert not study.planned()  # a file alone asks nothing
     config["evaluations"][0]["models"].append("newcomer")
     study.config = config
-    assert study.planned() == {"ask_model": 6, "record_asked": 1, "record_study": 1, "make_tables": 1, "draw_figures": 1, "write_report": 1, "all": 1}
+    assert study.planned() == {
+        "ask_model": 6,
+        "record_asked": 1,
+        "record_study": 1,
+        "make_tables": 1,
+        "draw_figures": 1,
+        "write_report": 1,
+        "all": 1,
+    }
     assert study.planned_cells() == {("newcomer", setting) for setting in ("own", "swapped", "reshuffled")}
 
 

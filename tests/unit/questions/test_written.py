@@ -112,7 +112,7 @@ def test_the_truth_is_the_label_and_a_finding_answers_yes_or_no() -> None:
     assert truth(FindingQuestions(origin="findings"), one, "Pneumonia") == "no"
 
 
-def test_an_origin_that_is_not_built_yet_is_refused() -> None:
+def test_generated_questions_are_not_built_in_one_step() -> None:
     section = GeneratedQuestions(origin="generated", author="a", validator="b")
-    with pytest.raises(BadInput, match="no origin 'generated'; there are: file, findings, grammar"):
+    with pytest.raises(BadInput, match="`overread questions generate`, `validate` and `filter`"):
         build(section, STUDIES)

@@ -39,9 +39,7 @@ def test_the_command_writes_every_table_with_rows(run: tuple[Path, dict[str, Any
     results, spec = run
     asked = tmp_path / "asked.json"
     asked.write_text(json.dumps(spec))
-    outcome = CliRunner().invoke(
-        app, ["make", str(results), "--spec", str(asked), "--out", str(tmp_path / "tables")]
-    )
+    outcome = CliRunner().invoke(app, ["make", str(results), "--spec", str(asked), "--out", str(tmp_path / "tables")])
     assert outcome.exit_code == 0, outcome.output
     assert sorted(path.stem for path in (tmp_path / "tables").iterdir()) == sorted(TABLES)
     for path in (tmp_path / "tables").iterdir():

@@ -141,8 +141,19 @@ class Config(Section):
         return self
 
     def identity(self) -> str:
-        """Hash of the whole config, for the report. In whatever order its lists are written, it is the same study."""
+        """Hash of the config, for the report. In whatever order its lists are written, it is the same study.
+
+        A model file that nothing asks for is no part of it.
+        """
         whole = self.model_dump(mode="json")
+        authors = [
+            name
+            for each in self.datasets.values()
+            if isinstance(each.questions, GeneratedQuestions)
+            for name in (each.questions.author, each.questions.validator)
+        ]
+        used = {*authors, *(name for each in self.evaluations for name in self.models_of(each))}
+        whole["models"] = {name: section for name, section in whole["models"].items() if name in used}
         asked = [
             {**evaluation.model_dump(mode="json"), "models": self.models_of(evaluation), "settings": settings}
             for evaluation, settings in ((each, self.settings_of(each)) for each in self.evaluations)
