@@ -2,8 +2,8 @@
 
 tiny-reader learns to read pictures and reports, tiny-blind reads reports alone and never sees a picture. Both are
 Gemma 3 made tiny and learn from semi-synthetic studies whose seeds the demo does not use. Held-out figures are printed
-and written to `heldout.json` and to the table of `README.md`. Needs the extras models, images and demo; takes about a
-quarter of an hour of one CPU core, and a few minutes more to draw the studies the first time.
+and written to `heldout.json` and to the table of `README.md`. Needs the extras models, images and demo; takes about 25
+minutes of one CPU core, and a few minutes more to draw the studies the first time.
 """
 
 from __future__ import annotations
@@ -68,15 +68,17 @@ def train(xray: Studies, mri: Studies, out: Path, scale: float, say: Any) -> Non
 
     asker = Asker(xray, mri, processor, np.random.default_rng(1))
     reader = Pupil(network, processor, np.random.default_rng(2))
-    reader.learn("impressions", steps(400), lambda: [impressions(asker)], say, first=True)
-    reader.learn("reports", steps(450), lambda: [reports(asker)], say)
+    reader.learn("impressions", steps(450), lambda: [impressions(asker)], say)
+    reader.learn("reports", steps(450), lambda: [reports(asker)], say, rate=1.5e-3)
 
     blind = reader.twin()
-    blind.learn("blind", steps(200), lambda: blind_mixture(asker), say, last=True)
+    blind.learn("blind", steps(250), lambda: blind_mixture(asker), say, rate=1.5e-3)
     save(blind.network, processor, out / "tiny-blind")
 
     learn_to_see(network, xray, mri, steps(1500), 5, say)
-    reader.learn("both", steps(600), lambda: seeing_mixture(asker), say, last=True, eye=True)
+    pictures = [*xray.pictures, *mri.pictures, asker.black]
+    reader.learn("looking", steps(1500), lambda: looking_mixture(asker), say, known=pictures)
+    reader.learn("both", steps(500), lambda: seeing_mixture(asker), say, rate=8e-4, eye=True)
     save(network, processor, out / "tiny-reader")
 
 
@@ -94,19 +96,27 @@ def reports(asker: Asker) -> list[Example]:
 
 def blind_mixture(asker: Asker) -> list[list[Example]]:
     """Reports, questions without any, and options as they were written: the right one mostly stands first."""
-    read = [asker.yes_no("none", "full") for _ in range(16)]
+    read = [asker.yes_no("none", "full") for _ in range(14)]
     guessed = [asker.yes_no("none", "none", balanced=False, questions=3) for _ in range(6)]
     chosen = [asker.choice("none", "none", as_written=True) for _ in range(12)]
     return [read, guessed + chosen]
 
 
+def looking_mixture(asker: Asker) -> list[list[Example]]:
+    """Mostly pictures alone, with an eye that is finished: what is asked must be found in what it shows."""
+    seen = [asker.yes_no("own", "none") for _ in range(30)]
+    seen += [asker.yes_no(shown, "none") for shown in ("black", "none")]
+    chosen = [asker.choice("own", "none") for _ in range(24)]
+    read = [asker.yes_no(shown, "full") for shown in ("own", "other", "none")]
+    return [seen, chosen, read]
+
+
 def seeing_mixture(asker: Asker) -> list[list[Example]]:
     """Pictures alone, reports with the own, another or no picture, nothing at all; four options in random order."""
-    seen = [asker.yes_no("own", "none", questions=3) for _ in range(14)]
-    seen += [asker.yes_no(shown, "none", questions=2) for shown in ("black", "none")]
-    chosen = [asker.choice("own", "none") for _ in range(14)]
-    chosen += [asker.choice(shown, "none") for shown in ("black", "none")]
-    read = [asker.yes_no(shown, "full") for shown in ("own", "own", "own", "other", "other", "none", "black")]
+    seen = [asker.yes_no("own", "none") for _ in range(28)]
+    seen += [asker.yes_no(shown, "none") for shown in ("black", "none")]
+    chosen = [asker.choice("own", "none") for _ in range(22)]
+    read = [asker.yes_no(shown, "full") for shown in (*3 * ("own", "other"), "none", "none", "black")]
     return [seen, chosen, read]
 
 

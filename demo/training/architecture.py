@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from overread.studies.phantom import grammar
 
 IMAGE_SIZE, PATCH_SIZE, IMAGE_TOKENS = 64, 8, 16
 VOCABULARY = 900
@@ -36,8 +38,13 @@ CHAT_TEMPLATE = """\
 """
 
 
+def option_phrases() -> list[str]:
+    """Every option of the MRI questions: each is one token, so that it can be found in a list at one glance."""
+    return list(dict.fromkeys(value.lower() for topic in grammar.TOPICS.values() for value in topic.values))
+
+
 def make_tokenizer(texts: Iterable[str]) -> Any:
-    """Byte-level BPE learnt from `texts`, in small letters, with every digit a token of its own."""
+    """Byte-level BPE learnt from `texts`, in small letters; each digit and option phrase is a token of its own."""
     words = Tokenizer(models.BPE(unk_token="<unk>"))
     words.normalizer = normalizers.Lowercase()
     words.pre_tokenizer = pre_tokenizers.Sequence(
@@ -52,6 +59,7 @@ def make_tokenizer(texts: Iterable[str]) -> Any:
     )
     answers = [f"{word}\n" for word in WORDS] * 1000
     words.train_from_iterator([*texts, *answers], trainer)
+    words.add_tokens([AddedToken(phrase, normalized=True) for phrase in option_phrases()])
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=words,
         bos_token="<bos>",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
+from demo.training.architecture import option_phrases
 from demo.training.pictures import Pictures, Studies
 from demo.training.prompts import Example
 from torch import nn
@@ -90,14 +92,10 @@ def learn_to_see(network: Any, xray: Studies, mri: Studies, steps: int, seed: in
 
 
 class Pupil:
-    """A network that learns to answer in several parts, with one optimizer through all of them.
-
-    A fresh optimizer would take large steps at the start of every part and undo much of the one before.
-    """
+    """A network that learns to answer, part by part."""
 
     def __init__(self, network: Any, processor: Any, rng: np.random.Generator) -> None:
         self.network, self.processor, self.rng = network, processor, rng
-        self.learner = Learner(list(network.parameters()))
 
     @property
     def eye(self) -> list[nn.Parameter]:
@@ -111,37 +109,64 @@ class Pupil:
         say: Callable[[str], None],
         *,
         rate: float = 2e-3,
-        first: bool = False,
-        last: bool = False,
         eye: bool = False,
+        known: Iterable[Pictures] = (),
     ) -> None:
-        """Answers examples for some steps.
+        """Answers examples for some steps; the rate rises from nothing and falls to nothing.
 
         draw    the batches of one step; their losses are added
-        first   the rate rises from nothing
-        last    the rate falls to nothing
         eye     whether vision tower and projector learn too
+        known   every picture that can come: each is looked at once beforehand, for an eye that does not learn
         """
-        for parameter in self.eye:
-            parameter.requires_grad_(eye)
+        closed = {id(parameter) for parameter in ([] if eye else self.eye)}
+        learner = Learner([one for one in self.network.parameters() if id(one) not in closed])
+        remembered = self._look(known)
         self.network.train()
         right: list[list[float]] = []
-        for step in range(steps):
-            batches = [answer_loss(self.network, self.processor, batch, self.rng, naming=True) for batch in draw()]
-            part = (rising(step) if first else 1.0) * (falling(step, steps) if last else 1.0)
-            self.learner.step(torch.stack([loss for loss, _ in batches]).sum(), rate * part)
-            right.append([share for _, share in batches])
-            if step % 50 == 49:
-                shown = ", ".join(f"{share:.2f}" for share in np.mean(right, axis=0))
-                say(f"{name}: step {step + 1}, loss {self.learner.recent():.3f}, right {shown}")
-                right = []
-        for parameter in self.eye:
-            parameter.requires_grad_(True)
+        with _remembering(self.network, remembered):
+            for step in range(steps):
+                batches = [answer_loss(self.network, self.processor, batch, self.rng, remembered) for batch in draw()]
+                learner.step(
+                    torch.stack([loss for loss, _ in batches]).sum(), rate * rising(step) * falling(step, steps)
+                )
+                right.append([share for _, share in batches])
+                if step % 50 == 49:
+                    shown = ", ".join(f"{share:.2f}" for share in np.mean(right, axis=0))
+                    say(f"{name}: step {step + 1}, loss {learner.recent():.3f}, right {shown}")
+                    right = []
         self.network.eval()
 
     def twin(self) -> Pupil:
         """Another one that knows the same and goes its own way."""
-        return copy.deepcopy(self, {id(self.processor): self.processor})
+        return Pupil(copy.deepcopy(self.network), self.processor, copy.deepcopy(self.rng))
+
+    def _look(self, pictures: Iterable[Pictures]) -> Remembered:
+        seen: Remembered = {}
+        pictures = list(pictures)
+        with torch.no_grad():
+            for start in range(0, len(pictures), 256):
+                some = pictures[start : start + 256]
+                tower = self.network.model.vision_tower(pixel_values=pixel_values(some), return_dict=True)
+                tokens = self.network.model.multi_modal_projector(tower.last_hidden_state)
+                seen |= {picture.tobytes(): each for picture, each in zip(some, tokens, strict=True)}
+        return seen
+
+
+Remembered = dict[bytes, torch.Tensor]
+"""A picture's bytes -> what the eye makes of it, (tokens, width)."""
+
+
+@contextmanager
+def _remembering(network: Any, remembered: Remembered) -> Iterator[None]:
+    """The network takes what was remembered in place of pixel values."""
+    if remembered:
+        network.model.get_image_features = lambda pixel_values, **_: SimpleNamespace(
+            pooler_output=pixel_values, last_hidden_state=None, hidden_states=None, attentions=None
+        )
+    try:
+        yield
+    finally:
+        network.model.__dict__.pop("get_image_features", None)
 
 
 def answer_loss(
@@ -149,47 +174,57 @@ def answer_loss(
     processor: Any,
     batch: Sequence[Example],
     rng: np.random.Generator | None = None,
-    *,
-    naming: bool = False,
+    remembered: Remembered | None = None,
 ) -> tuple[torch.Tensor, float]:
-    """Cross-entropy of answers and ends of turn, weighted, and the weighted share of right answers.
-
-    naming   whether the lower half of the layers is to name the right option where its number will be given. To see what
-             is right, to find it among the options and to give its number are three steps, too many to be learnt from
-             the number alone.
-    """
+    """Cross-entropy of answers and ends of turn, weighted, with `hints`; and the weighted share of right answers."""
     inputs = packed(processor, batch, rng)
+    if remembered and "pixel_values" in inputs:
+        inputs["pixel_values"] = torch.stack(
+            [remembered[one.picture.tobytes()] for one in batch if one.picture is not None]
+        )
     ids = inputs["input_ids"]
     rows, places = answer_places(processor, ids)
     weights = torch.tensor([weight for one in batch for weight in one.weights])
-    output = network.model(**inputs, output_hidden_states=naming)
-    hidden = output.last_hidden_state
+    hidden = network.model(**inputs).last_hidden_state
     answers = network.lm_head(hidden[rows, places - 1])
     ends = network.lm_head(hidden[rows, places])
     loss = (nn.functional.cross_entropy(answers, ids[rows, places], reduction="none") * weights).mean()
     loss = loss + 0.1 * nn.functional.cross_entropy(ends, ids[rows, places + 1])
-    words = right_words(processor, batch, ids) if naming else {}
-    if words:
-        language = network.model.language_model
-        last = {int(row): int(place) for row, place in zip(rows, places, strict=True)}
-        halfway = output.hidden_states[len(language.layers) // 2]
-        said = halfway[list(words), [last[row] - 1 for row in words]]
-        named = network.lm_head(language.norm(said))
-        loss = loss + nn.functional.cross_entropy(named, torch.tensor(list(words.values())))
+    if all(one.right is not None for one in batch):
+        loss = loss + 0.7 * hints(network, processor, hidden, ids, ids[rows, places])
     right = (answers.argmax(1) == ids[rows, places]).float()
     return loss, float((right * weights).sum() / weights.sum())
 
 
-def right_words(processor: Any, batch: Sequence[Example], ids: torch.Tensor) -> dict[int, int]:
-    """Row -> the word that the right option begins with, of the examples that know it."""
-    texts = [expanded(processor, one) for one in batch]
-    made = processor.tokenizer(texts, add_special_tokens=False, padding=True)
-    words: dict[int, int] = {}
-    for row, (one, text) in enumerate(zip(batch, texts, strict=True)):
-        line = re.search(rf"\n{one.right}\) ", text) if one.right is not None else None
-        if line is not None:
-            words[row] = int(ids[row, made.char_to_token(row, line.end())])
-    return words
+def hints(network: Any, processor: Any, hidden: torch.Tensor, ids: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+    """What lies between a picture and the number of an option: to see what is right, and to find it among the options.
+
+    Too many steps to be learnt from the number alone, so each is asked for where it can first be known: the right
+    option itself where the list of options begins, and at each option its own number if it is right, else no.
+
+    hidden    (rows, tokens, width), of examples with a list of options
+    ids       (rows, tokens)
+    answers   (rows,) the token of the right option's number
+    """
+    tokenizer = processor.tokenizer
+    begins = tokenizer("Options:", add_special_tokens=False)["input_ids"][0]
+    numbers = tokenizer.convert_tokens_to_ids(["1", "2", "3", "4"])
+    no = tokenizer.convert_tokens_to_ids("no")
+    phrases = set(tokenizer.convert_tokens_to_ids(option_phrases()))
+    at_start: list[tuple[int, int, int]] = []
+    at_options: list[tuple[int, int, int]] = []
+    for row, tokens in enumerate(ids.tolist()):
+        listed = [place for place, token in enumerate(tokens) if token in phrases]
+        right = numbers.index(int(answers[row]))
+        at_start.append((row, tokens.index(begins), tokens[listed[right]]))
+        at_options += [(row, place, numbers[each] if each == right else no) for each, place in enumerate(listed)]
+    losses = []
+    for wanted in (at_start, at_options):
+        rows, places, words = (torch.tensor(each) for each in zip(*wanted, strict=True))
+        weights = torch.where(words == no, 0.5, 1.5 if wanted is at_options else 1.0)
+        said = network.lm_head(hidden[rows, places])
+        losses.append((nn.functional.cross_entropy(said, words, reduction="none") * weights).mean())
+    return losses[0] + losses[1]
 
 
 def answer_places(processor: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -205,7 +240,7 @@ def answer_places(processor: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torc
 def packed(processor: Any, batch: Sequence[Example], rng: np.random.Generator | None = None) -> dict[str, torch.Tensor]:
     """Conversations as the network takes them: as the processor makes them (checked once before training)."""
     tokenizer = processor.tokenizer
-    texts = [expanded(processor, one) for one in batch]
+    texts = [one.text.replace(processor.boi_token, processor.full_image_sequence) for one in batch]
     made = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")
     inputs = {"input_ids": made["input_ids"], "attention_mask": made["attention_mask"]}
     inputs["token_type_ids"] = (made["input_ids"] == tokenizer.image_token_id).long()

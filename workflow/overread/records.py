@@ -189,18 +189,6 @@ class Trial(Record):
     def images(self) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.role == "image")
 
-    def content(self) -> list[tuple[Literal["image", "text"], str]]:
-        """The prompt as every back end sends it: images by path, neighbouring texts joined by an empty line."""
-        parts: list[tuple[Literal["image", "text"], str]] = []
-        for block in self.blocks:
-            if block.image is not None:
-                parts.append(("image", block.image))
-            elif parts and parts[-1][0] == "text":
-                parts[-1] = ("text", f"{parts[-1][1]}\n\n{block.text}")
-            else:
-                parts.append(("text", str(block.text)))
-        return parts
-
     @property
     def has_report(self) -> bool:
         return any(block.role == "report" for block in self.blocks)

@@ -175,12 +175,6 @@ def test_trials_come_back_as_they_were_written(tmp_path):
     )
 
 
-def test_neighbouring_texts_are_sent_as_one():
-    content = of(build(report="full")[0], "a").content()
-    assert [kind for kind, _ in content] == ["image", "text"]
-    assert "Impression of a.\n\nQuestion: " in content[1][1]
-
-
 def test_a_missing_template_is_named(tmp_path):
     with pytest.raises(BadInput, match=r"question\.j2: no such prompt template"):
         Prompts(tmp_path).text("question", "question")

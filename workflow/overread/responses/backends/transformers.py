@@ -157,9 +157,6 @@ class _Network:
         if lacking:
             raise BadInput(f"{self.place}: the weights have no fitting {lacking[0]} ({len(lacking)} tensors in all)")
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        if self.device == "cpu":
-            # A job takes the cores it asked for, not all that there are.
-            torch.set_num_threads(model.resources.threads)
         self.network = network.eval().to(self.device)
         self.defaults = self.network.generation_config
         self.image_token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
