@@ -42,7 +42,7 @@ lint: setup
 
 # Speed as ratios against the alternative in the same run.
 bench: setup
-	for file in tests/benchmarks/bench_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$file || exit 1; done
+	OMP_NUM_THREADS=1 $(BIN)/pytest -o python_files='bench_*.py' -o addopts=--import-mode=importlib -s tests/benchmarks
 
 clean:
 	rm -rf results/demo logs benchmarks .snakemake

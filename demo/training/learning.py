@@ -109,12 +109,14 @@ class Pupil:
         say: Callable[[str], None],
         *,
         rate: float = 2e-3,
+        hold: float = 0.0,
         eye: bool = False,
         known: Iterable[Pictures] = (),
     ) -> None:
         """Answers examples for some steps; the rate rises from nothing and falls to nothing.
 
         draw    the batches of one step; their losses are added
+        hold    for which share of the steps the rate is held before it falls
         eye     whether vision tower and projector learn too
         known   every picture that can come: each is looked at once beforehand, for an eye that does not learn
         """
@@ -256,8 +258,9 @@ def rising(step: int) -> float:
     return min(1.0, (step + 1) / 50)
 
 
-def falling(step: int, steps: int) -> float:
-    return 0.5 * (1 + math.cos(math.pi * step / steps))
+def falling(step: int, steps: int, hold: float = 0.0) -> float:
+    """1 for the share `hold` of the steps, then half a cosine down to 0."""
+    return 0.5 * (1 + math.cos(math.pi * max(0.0, (step / steps - hold) / (1 - hold))))
 
 
 class Learner:

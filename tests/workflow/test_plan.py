@@ -114,6 +114,16 @@ def test_a_changed_question_asks_only_its_own_requests(study: Workflow):
         assert study.asked("calibrated-70", setting) == (1, len(lines) - 1)
 
 
+def test_a_study_of_which_nothing_can_run_is_an_error_and_no_empty_report():
+    """Both papers whole: on a machine without the data nothing is planned, and it is said where to look."""
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-n", "--configfile", "config/config.yaml"],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "nothing asked for can run now" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

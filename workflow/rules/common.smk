@@ -34,6 +34,8 @@ try:
         if errors:
             raise OverreadError("\n".join(f"{CONFIG_FILE}: {error}" for error in errors))
     cells = plan.runnable(study)
+    if not cells:
+        raise OverreadError(f"nothing asked for can run now: `overread plan --config {CONFIG_FILE}` says why")
 except OverreadError as error:
     raise WorkflowError(str(error)) from None
 
