@@ -68,8 +68,8 @@ def train(xray: Studies, mri: Studies, out: Path, scale: float, say: Any) -> Non
 
     asker = Asker(xray, mri, processor, np.random.default_rng(1))
     reader = Pupil(network, processor, np.random.default_rng(2))
-    reader.learn("impressions", steps(450), lambda: [impressions(asker)], say, hold=0.8)
-    reader.learn("reports", steps(450), lambda: [reports(asker)], say, hold=0.8)
+    reader.learn("impressions", steps(450), lambda: [impressions(asker)], say)
+    reader.learn("reports", steps(450), lambda: [reports(asker)], say, rate=1.5e-3)
 
     blind = reader.twin()
     blind.learn("blind", steps(250), lambda: blind_mixture(asker), say, rate=1.5e-3)

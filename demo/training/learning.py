@@ -128,9 +128,8 @@ class Pupil:
         with _remembering(self.network, remembered):
             for step in range(steps):
                 batches = [answer_loss(self.network, self.processor, batch, self.rng, remembered) for batch in draw()]
-                learner.step(
-                    torch.stack([loss for loss, _ in batches]).sum(), rate * rising(step) * falling(step, steps)
-                )
+                total = torch.stack([loss for loss, _ in batches]).sum()
+                learner.step(total, rate * rising(step) * falling(step, steps, hold))
                 right.append([share for _, share in batches])
                 if step % 50 == 49:
                     shown = ", ".join(f"{share:.2f}" for share in np.mean(right, axis=0))
