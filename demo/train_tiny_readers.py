@@ -77,7 +77,7 @@ def train(xray: Studies, mri: Studies, out: Path, scale: float, say: Any) -> Non
 
     learn_to_see(network, xray, mri, steps(1500), 5, say)
     pictures = [*xray.pictures, *mri.pictures, asker.black]
-    reader.learn("looking", steps(1500), lambda: looking_mixture(asker), say, hold=0.8, known=pictures)
+    reader.learn("looking", steps(1500), lambda: looking_mixture(asker), say, known=pictures)
     reader.learn("both", steps(500), lambda: seeing_mixture(asker), say, rate=8e-4, eye=True)
     save(network, processor, out / "tiny-reader")
 

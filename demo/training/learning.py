@@ -109,14 +109,12 @@ class Pupil:
         say: Callable[[str], None],
         *,
         rate: float = 2e-3,
-        hold: float = 0.0,
         eye: bool = False,
         known: Iterable[Pictures] = (),
     ) -> None:
         """Answers examples for some steps; the rate rises from nothing and falls to nothing.
 
         draw    the batches of one step; their losses are added
-        hold    for which share of the steps the rate is held before it falls
         eye     whether vision tower and projector learn too
         known   every picture that can come: each is looked at once beforehand, for an eye that does not learn
         """
@@ -128,8 +126,9 @@ class Pupil:
         with _remembering(self.network, remembered):
             for step in range(steps):
                 batches = [answer_loss(self.network, self.processor, batch, self.rng, remembered) for batch in draw()]
-                total = torch.stack([loss for loss, _ in batches]).sum()
-                learner.step(total, rate * rising(step) * falling(step, steps, hold))
+                learner.step(
+                    torch.stack([loss for loss, _ in batches]).sum(), rate * rising(step) * falling(step, steps)
+                )
                 right.append([share for _, share in batches])
                 if step % 50 == 49:
                     shown = ", ".join(f"{share:.2f}" for share in np.mean(right, axis=0))
@@ -228,6 +227,11 @@ def hints(network: Any, processor: Any, hidden: torch.Tensor, ids: torch.Tensor,
     return losses[0] + losses[1]
 
 
+def expanded(processor: Any, example: Example) -> str:
+    """The text with the picture's placeholders, as the processor puts them."""
+    return example.text.replace(processor.boi_token, processor.full_image_sequence)
+
+
 def answer_places(processor: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Row and place of every answer's token: it follows the opening of the model's turn."""
     opening = processor.tokenizer("<start_of_turn>model\n", add_special_tokens=False)["input_ids"]
@@ -257,9 +261,8 @@ def rising(step: int) -> float:
     return min(1.0, (step + 1) / 50)
 
 
-def falling(step: int, steps: int, hold: float = 0.0) -> float:
-    """1 for the share `hold` of the steps, then half a cosine down to 0."""
-    return 0.5 * (1 + math.cos(math.pi * max(0.0, (step / steps - hold) / (1 - hold))))
+def falling(step: int, steps: int) -> float:
+    return 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
 class Learner:
