@@ -1,0 +1,96 @@
+"""The demo study whole, as `make demo` runs it: what its report says must be true of readers made for it."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workflow.runner import ROOT
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's results, made in a folder of their own by the local profile."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder),
+            "--profile", str(ROOT / "profiles/local"), "--configfile", str(ROOT / "config/demo.yaml"),
+        ],
+        capture_output=True, text=True, timeout=1500, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "results" / "demo"
+
+
+def rows(demo: Path, table: str, **wanted: str) -> list[dict[str, str]]:
+    with (demo / "tables" / f"{table}.csv").open(newline="") as file:
+        found = [row for row in csv.DictReader(file) if all(row[key] == value for key, value in wanted.items())]
+    assert found, f"{table} has no row with {wanted}"
+    return found
+
+
+def number(demo: Path, table: str, column: str, **wanted: str) -> float:
+    (row,) = rows(demo, table, **wanted)
+    return float(row[column])
+
+
+def test_the_report_is_one_file_that_says_what_it_rests_on(demo: Path):
+    report = (demo / "report.html").read_text()
+    assert "Semi-synthetic" in report
+    assert "Tiny reader" in report
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", report)
+
+
+def test_no_study_of_the_demo_is_rejected(demo: Path):
+    for dataset in ("phantom-mri", "phantom-xray"):
+        assert len((demo / dataset / "studies_rejected.csv").read_text().splitlines()) == 1
+
+
+def test_tiny_reader_reads_the_image_far_above_chance(demo: Path):
+    """At least 0.75 with the image alone, where chance is 0.5; and better than one who always says no."""
+    found = {"dataset": "phantom-xray", "model": "tiny-reader", "setting": "xray"}
+    assert number(demo, "accuracy", "balanced_accuracy", **found) >= 0.75
+    assert number(demo, "accuracy", "low", **found) > 1 - number(demo, "accuracy", "always_first", **found)
+
+
+def test_the_report_makes_tiny_reader_flip_far_less(demo: Path):
+    with_report, without = (
+        number(demo, "flips", "flip_rate", model="tiny-reader", comparison=name, group="all")
+        for name in ("swap-with-report", "swap-without-report")
+    )
+    assert with_report < without / 3
+    assert number(demo, "effects", "low", model="tiny-reader", effect="report-effect") > 0
+
+
+@pytest.mark.parametrize("comparison", ["image-swap", "swap-with-report", "swap-without-report"])
+def test_tiny_blind_never_flips(demo: Path, comparison: str):
+    assert number(demo, "flips", "flip_rate", model="tiny-blind", comparison=comparison, group="all") == 0
+
+
+@pytest.mark.parametrize("model", ["tiny-blind", "calibrated-first-option"])
+def test_a_reader_of_positions_scores_what_always_first_says_and_falls_when_shuffled(demo: Path, model: str):
+    written, shuffled = (
+        {"dataset": "phantom-mri", "model": model, "setting": setting} for setting in ("single-slice", "reshuffled")
+    )
+    for setting in (written, shuffled):
+        assert number(demo, "accuracy", "accuracy", **setting) == number(demo, "accuracy", "always_first", **setting)
+    assert number(demo, "effects", "low", model=model, effect="order-cost") > 0
+
+
+def test_the_calibrated_reader_flips_at_the_rate_it_was_set_to(demo: Path):
+    """Without a report it follows the image in 70 % of the questions: so many flip where the answer changes."""
+    found = {"dataset": "phantom-xray", "model": "calibrated-70"}
+    without = {**found, "comparison": "swap-without-report", "group": "label-changed"}
+    assert number(demo, "flips", "low", **without) <= 0.7 <= number(demo, "flips", "high", **without)
+    for comparison in ("swap-without-report", "swap-with-report"):
+        same = {**found, "comparison": comparison, "group": "label-unchanged"}
+        assert number(demo, "flips", "flip_rate", **same) == 0
