@@ -42,7 +42,7 @@ lint: setup
 
 # Speed as ratios against the alternative in the same run.
 bench: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest -o python_files='bench_*.py' -o addopts=--import-mode=importlib -s tests/benchmarks
+	OMP_NUM_THREADS=1 $(BIN)/pytest -o python_files='bench_*.py' -o addopts= -s tests/benchmarks
 
 clean:
 	rm -rf results/demo logs benchmarks .snakemake
