@@ -71,17 +71,8 @@ PartitionName=gpu Nodes=ALL MaxTime=INFINITE State=UP
 """
 
 
-def available() -> bool:
-    return os.geteuid() == 0 and all(shutil.which(name) for name in ("munged", "slurmctld", "slurmd", "sbatch"))
-
-
-def running() -> bool:
-    done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
-    return "is UP" in done.stdout
-
-
 def start() -> None:
-    """Start the daemons and wait until both nodes are idle. A cluster that is up already is taken as it is."""
+    """Start the daemons afresh and wait until both nodes are idle. SystemExit if another cluster's config is there."""
     conf = CONFIG / "slurm.conf"
     if conf.exists() and MARK not in conf.read_text():
         raise SystemExit(f"{conf} belongs to another cluster: the tests will not touch it")
