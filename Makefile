@@ -2,9 +2,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := workflow,images,questions,models,tables,demo,dev
+EXTRAS := workflow,images,segmentation,questions,models,tables,demo,dev
 
-.PHONY: demo test lint bench clean setup browser
+.PHONY: demo test lint bench clean setup browser exports
 
 $(VENV)/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +23,20 @@ demo: setup
 	@echo
 	@echo "The demo is complete. Open the report: $(CURDIR)/results/demo/report.html"
 
+# The packages that released questions are exported for, to load them in. They stand on the first environment's libraries
+# and want only what loading a data set takes: all that they ask for would be several gigabytes.
+.venv-exports/.done: $(VENV)/.done
+	$(PYTHON) -m venv .venv-exports
+	$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' \
+	  > "$$(.venv-exports/bin/python -c 'import site; print(site.getsitepackages()[0])')/overread-libraries.pth"
+	.venv-exports/bin/pip install --quiet inspect-ai==0.3.285 datasets==5.2.0 evaluate==0.4.6 accelerate==1.15.0 filelock==3.32.7
+	.venv-exports/bin/pip install --quiet --no-deps lmms-eval==0.7.3 nvidia-vlmeval==26.3 decord==0.6.0 colorama==0.4.6 \
+	  imageio==2.38.1 loguru==0.7.3 lxml==6.1.3 opencv-python-headless==5.0.0.93 portalocker==4.4.2 pytz==2026.6 \
+	  sacrebleu==2.6.0 sty==1.0.6 timeout-decorator==0.5.0 validators==0.36.0
+	touch $@
+
+exports: .venv-exports/.done
+
 # A browser opens the report in the tests. Debian's Chromium is taken where there is none.
 browser:
 	@command -v chromium > /dev/null || { \
@@ -30,7 +44,7 @@ browser:
 	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium > /dev/null; \
 	  else sudo apt-get update -qq && sudo apt-get install -qq -y --no-install-recommends chromium > /dev/null; fi; }
 
-test: setup browser
+test: setup browser exports
 	OMP_NUM_THREADS=1 $(BIN)/pytest
 
 lint: setup

@@ -131,7 +131,8 @@ def test_a_study_without_both_sections_is_not_asked_about_and_is_recorded(tmp_pa
         candidates, replies = generate(studies, SECTION, model, "author", tmp_path / "work.jsonl", patience=QUICK)
         assert server.counts.total() == 2
     assert {one.study for one in candidates} == {about[0].study.study, about[2].study.study}
-    assert [row.outcome for row in replies if row.study == bare.study] == ["no-report"]
+    [of_bare] = [row for row in replies if row.study == bare.study]
+    assert (of_bare.outcome, of_bare.reason) == ("no-report", "the report has neither Findings nor Impression")
 
 
 def test_questions_beyond_the_number_asked_for_are_counted_and_not_used(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 import csv
 import importlib.util
 import json
+import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from overread.questions.funnel import read_funnel
 from overread.questions.release import read_orders, release, sha256
 from overread.records import Picture, Question, Study
 
+ROOT = Path(__file__).resolve().parents[3]
 SECRET = "Zebrafish sentence of the report"
 SECTION = Release(
     title='Questions about "gliomas"', name="glioma-vqa", license="https://spdx.org/licenses/CC-BY-4.0",
@@ -394,27 +395,16 @@ for order in ("shuffled", "as-written"):
 }
 
 
+EXPORTS_PYTHON = Path(os.environ.get("OVERREAD_EXPORTS_PYTHON", ROOT / ".venv-exports" / "bin" / "python"))
+"""An interpreter that has the packages; they can't be installed beside Overread's own pins."""
+
+
 @pytest.mark.release
 @pytest.mark.parametrize("package", sorted(READERS))
-def test_the_export_loads_in_the_real_package(package, tmp_path, release_python):
-    """`OVERREAD_LMMS_EVAL_PYTHON`, ..._VLMEVAL_..., ..._INSPECT_AI_...: a Python that has the package."""
+def test_the_export_loads_in_the_real_package(package, tmp_path):
+    assert EXPORTS_PYTHON.exists(), f"no {EXPORTS_PYTHON}: run `make exports`, or name one in OVERREAD_EXPORTS_PYTHON"
     out = with_pictures(tmp_path)
     done = subprocess.run(
-        [release_python(package), "-c", READERS[package]], cwd=out, capture_output=True, text=True, timeout=600
+        [EXPORTS_PYTHON, "-c", READERS[package]], cwd=out, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr[-3000:]
-
-
-@pytest.fixture
-def release_python():
-    """The interpreter of an environment with the package: these can't be installed beside Overread's own pins."""
-    import os
-
-    def find(package):
-        python = os.environ.get(f"OVERREAD_{package.upper()}_PYTHON", sys.executable)
-        if subprocess.run([python, "-c", f"import {package}"], capture_output=True).returncode:
-            pytest.skip(f"{package} is not installed: name a Python that has it in OVERREAD_{package.upper()}_PYTHON")
-        assert Path(python).exists()
-        return python
-
-    return find

@@ -65,6 +65,7 @@ class StudyReply(Record):
     study: str
     patient: str
     outcome: Literal["written", "validated", "refused", "no-report", "no-questions"]
+    reason: str = Field(default="", description="why nothing was asked about the study")
     questions: int = Field(default=0, ge=0, description="how many candidates came of it")
     left_over: int = Field(default=0, ge=0, description="questions beyond the number asked for: not used")
     request: str | None = Field(default=None, description="key of the request")

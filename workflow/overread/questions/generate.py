@@ -80,7 +80,8 @@ def generate(
     replies: list[StudyReply] = []
     for study in studies:
         if study.study not in calls:
-            replies.append(StudyReply(study=study.study, patient=study.patient, outcome="no-report"))
+            reason = study.attributes.get("unusable report") or "the report has neither Findings nor Impression"
+            replies.append(StudyReply(study=study.study, patient=study.patient, outcome="no-report", reason=reason))
             continue
         key = calls[study.study].key
         written = [] if kept[key].status == "refused" else read_questions(kept[key]).questions

@@ -93,7 +93,7 @@ def validate(
 
     validated: list[Candidate] = []
     replies = [
-        StudyReply(study=study.study, patient=study.patient, outcome="no-questions")
+        StudyReply(study=study.study, patient=study.patient, outcome="no-questions", reason="no question was written")
         for study in studies
         if study.study not in calls
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 from overread.config import Model
 from overread.errors import BadInput, unknown
 from overread.records import Block, Trial
+from overread.responses.account import Account
 
 BACKENDS = {
     "calibrated": "overread.responses.backends.calibrated:CalibratedBackend",
@@ -52,6 +54,11 @@ class Backend(ABC):
 
     version: ClassVar[int] = 1
     """Raised when the back end's own code begins to answer differently."""
+
+    @cached_property
+    def account(self) -> Account:
+        """What answering has cost so far."""
+        return Account()
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
