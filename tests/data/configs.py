@@ -89,6 +89,7 @@ OTHERS: dict[str, Any] = {
                "takes": {"images": 85, "logprobs": False}},
     "clip": {"label": "C", "backend": "contrastive", "weights": "some/clip", "takes": {"text_only": False}},
     "cube": {"label": "Q", "backend": "med3dvlm", "weights": "some/cube",
+             "revision": "0" * 40, "trust_remote_code": True,
              "takes": {"images": 0, "volumes": True, "text_only": False}},
     "masked": {"label": "M", "backend": "transformers", "weights": "some/lm",
                "takes": {"images": 1, "attention": True, "layers": 4}},

@@ -1,7 +1,7 @@
 """A small results folder for tests: every file of a run up to the responses, made in memory by seed.
 
 Two datasets, `mri` (four options) and `xray` (yes or no, with reports); three models, one of which gives no
-log-probabilities; eleven settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
+log-probabilities; fifteen settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
 
     spec = make_results(tmp_path / "results" / "small")     # what `overread tables report` is given
     tables_spec(spec)                                       # its part that `overread tables make` is given
@@ -69,8 +69,21 @@ SETTINGS = {
         "xray-swapped": {"images": "frontal", "readout": "yes-no", "source": "substitute"},
         "xray-black": {"images": "frontal", "readout": "yes-no", "source": "black"},
         "report-only": {"report": "full", "readout": "yes-no"},
+        **{
+            f"hidden-from-{layer}{end}": {
+                "images": "frontal",
+                "report": "full",
+                "readout": "yes-no",
+                "attention": f"from-{layer}",
+                "source": source,
+            }
+            for layer in (0, 8)
+            for end, source in (("", "own"), ("-swapped", "substitute"))
+        },
     },
 }
+HIDES_UP_TO = 4
+"""Hiding the report from a later layer on changes nothing."""
 MODELS = {
     "blind-reader": {"label": "Blind reader", "reliance": {"report": 0.8, "unparsed": 0.03}},
     "first-option": {"label": "First option", "reliance": {"first_option": 1.0}, "takes": {"logprobs": False}},
@@ -84,8 +97,15 @@ COMPARISONS = {
     "swap-without-report": {"flips": ["xray", "xray-swapped"]},
     "image-gain-without-report": {"accuracy": ["xray", "xray-black"]},
     "image-gain-with-report": {"accuracy": ["xray-report", "report-only"]},
+    "hiding-from-0": {"flips": ["hidden-from-0", "hidden-from-0-swapped"]},
+    "hiding-from-8": {"flips": ["hidden-from-8", "hidden-from-8-swapped"]},
+    "noise": {"flips": ["single-slice", "single-slice"]},
 }
-EFFECTS = {"report-effect": {"minus": ["swap-without-report", "swap-with-report"]}}
+EFFECTS = {
+    "report-effect": {"minus": ["swap-without-report", "swap-with-report"]},
+    "hiding-effect": {"minus": ["hiding-from-0", "swap-with-report"]},
+    "left-of-the-effect": {"minus": ["report-effect", "hiding-effect"]},
+}
 
 
 def make_results(folder: Path, *, restricted: Collection[str] = (), draws: int = 1000) -> dict[str, Any]:
@@ -311,7 +331,7 @@ def _trial(
         image_patient=shown.patient if pictured else None, label=_truth(study, question.topic),
         image_label=_truth(shown, question.topic) if pictured else None, blocks=tuple(blocks), options=options,
         permutation=tuple(places), answer=options.index(question.answer), readout=setting.readout,
-        restricted=study.restricted,
+        attention=setting.attention, restricted=study.restricted,
     )  # fmt: skip
 
 
@@ -321,7 +341,8 @@ def _answer(name: str, trial: Trial) -> Response:
     chance = _seeded("answer", name, trial.question, trial.run)
     unread, by_report, by_image, guess = chance.random(4)
     noise = chance.normal(size=len(trial.options))
-    seen = [trial.label] if trial.has_report and by_report < model.reliance.report else []
+    hidden = trial.attention != "none" and int(trial.attention.rpartition("-")[2]) <= HIDES_UP_TO
+    seen = [trial.label] if trial.has_report and not hidden and by_report < model.reliance.report else []
     seen += [trial.image_label] if by_image < model.reliance.image else []
     place = int(guess * len(trial.options)) if model.reliance.first_option == 0 else 0
     place = next((trial.options.index(truth) for truth in seen if truth in trial.options), place)

@@ -43,7 +43,15 @@ class Asked:
 
     @property
     def user(self) -> str:
-        return "\n".join(one["content"] for one in self.body["messages"] if one["role"] == "user")
+        """The text of the user's messages."""
+        return "\n".join(part["text"] for part in self.parts if part["type"] == "text")
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The user's messages as parts of text and images."""
+        said = [one["content"] for one in self.body["messages"] if one["role"] == "user"]
+        parts = [[{"type": "text", "text": one}] if isinstance(one, str) else one for one in said]
+        return [part for each in parts for part in each]
 
 
 def content_of(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -52,11 +60,19 @@ def content_of(messages: Sequence[Mapping[str, Any]]) -> str:
 
 @dataclass(frozen=True)
 class Completion:
-    """Status 200 with a text, or with a refusal."""
+    """Status 200 with a text, or with a refusal.
+
+    first    log-probability by token at the first position; the first of them is the one generated
+    listed   whether `top_logprobs` lists it too
+    tokens   of prompt and answer, and how many of the prompt's were cached
+    """
 
     text: str | None = None
     finish_reason: str = "stop"
     refusal: str | None = None
+    first: Mapping[str, float] | None = None
+    listed: bool = True
+    tokens: tuple[int, int, int] = (100, 10, 0)
 
 
 @dataclass(frozen=True)
@@ -97,6 +113,9 @@ class Drip:
     seconds: float
 
 
+Also = Callable[[str, str, bytes], "tuple[int, bytes] | None"]
+"""What else the server knows: method, path and body to status and body; None for a path that it does not know."""
+
 Happening = Completion | Status | Raw | Reset | Stall | Drip
 Script = Callable[[Asked], Happening]
 
@@ -108,6 +127,8 @@ class OpenaiServer:
     latency   seconds before each answer
     refuses   parameters that get status 400, each with the name to use instead, or None
     key       what must stand in the Authorization header, if anything
+    path      that chat requests come to
+    also      other paths
     """
 
     script: Script
@@ -115,6 +136,8 @@ class OpenaiServer:
     refuses: Mapping[str, str | None] = field(default_factory=dict)
     key: str | None = None
     port: int = 0
+    path: str = "/v1/chat/completions"
+    also: Also | None = None
 
     def __post_init__(self) -> None:
         self.asked: list[Asked] = []
@@ -122,6 +145,8 @@ class OpenaiServer:
         """Requests that reached the script, by content."""
         self.answered: Counter[str] = Counter()
         """Completions whose last byte was written, by content."""
+        self.others: list[tuple[str, str]] = []
+        """Method and path of the other requests."""
         self.times: list[float] = []
         """When each request came, by the monotonic clock."""
         self.flying = self.most_flying = 0
@@ -178,11 +203,14 @@ class OpenaiServer:
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)
         try:
-            while (asked := await self._request(reader)) is not None:
+            while (request := await self._request(reader)) is not None:
+                if not isinstance(request, Asked):
+                    await self._told(*request, writer)
+                    continue
                 self.flying += 1
                 self.most_flying = max(self.most_flying, self.flying)
                 try:
-                    if not await self._answer(asked, writer):
+                    if not await self._answer(request, writer):
                         return
                 finally:
                     self.flying -= 1
@@ -192,23 +220,35 @@ class OpenaiServer:
             self._connections.discard(writer)
             writer.close()
 
-    async def _request(self, reader: asyncio.StreamReader) -> Asked | None:
+    async def _request(self, reader: asyncio.StreamReader) -> Asked | tuple[str, str, bytes] | None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         except asyncio.IncompleteReadError:
             return None
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
-        body = json.loads(await reader.readexactly(int(headers["content-length"])))
-        assert head[0].startswith("POST /v1/chat/completions "), head[0]
+        raw = await reader.readexactly(int(headers.get("content-length", 0)))
+        method, path, _ = head[0].split(" ")
+        if (method, path.partition("?")[0]) != ("POST", self.path):
+            assert self.also is not None, head[0]
+            self.others.append((method, path))
+            return method, path, raw
+        body = json.loads(raw)
         content = content_of(body["messages"])
         self.counts[content] += 1
         self.times.append(time.monotonic())
-        self.asked.append(Asked(body, headers, self.counts[content]))
+        self.asked.append(Asked(body, {**headers, ":path": path}, self.counts[content]))
         return self.asked[-1]
+
+    async def _told(self, method: str, path: str, raw: bytes, writer: asyncio.StreamWriter) -> None:
+        assert self.also is not None
+        known = self.also(method, path, raw)
+        code, body = known or (404, json.dumps({"error": {"message": "no such path", "code": "not_found"}}).encode())
+        writer.write(_head(code, {"content-length": str(len(body))}) + body)
+        await writer.drain()
 
     async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection goes on."""
-        happening = self._refusal(asked) or self.script(asked)
+        happening = self.refusal(asked) or self.script(asked)
         if self.latency:
             await asyncio.sleep(self.latency)
         if isinstance(happening, Stall):
@@ -231,21 +271,20 @@ class OpenaiServer:
             _reset(writer)
             return False
         if isinstance(happening, Status):
-            error = {"message": "scripted", "type": "scripted_error", "param": None, "code": None, **happening.error}
-            body = json.dumps({"error": error}).encode()
+            body = json.dumps(error_of(happening)).encode()
             writer.write(_head(happening.code, {"content-length": str(len(body)), **happening.headers}) + body)
         elif isinstance(happening, Raw):
             head = {"content-length": str(len(happening.body)), "content-type": happening.content_type}
             writer.write(_head(200, head) + happening.body)
         else:
-            body = json.dumps(_completion(happening, asked)).encode()
+            body = json.dumps(completion_of(happening, asked)).encode()
             writer.write(_head(200, {"content-length": str(len(body))}) + body)
         await writer.drain()
         if isinstance(happening, Completion):
             self.answered[asked.content] += 1
         return True
 
-    def _refusal(self, asked: Asked) -> Status | None:
+    def refusal(self, asked: Asked) -> Status | None:
         if self.key is not None and asked.headers.get("authorization") != f"Bearer {self.key}":
             return Status(401, {"message": "Incorrect API key provided", "code": "invalid_api_key"})
         for name, instead in self.refuses.items():
@@ -256,16 +295,31 @@ class OpenaiServer:
         return None
 
 
-def _completion(happening: Completion, asked: Asked) -> dict[str, Any]:
+def completion_of(happening: Completion, asked: Asked) -> dict[str, Any]:
     message = {"role": "assistant", "content": happening.text, "refusal": happening.refusal}
+    logprobs = None
+    if happening.first is not None and asked.body.get("logprobs"):
+        listed = [{"token": token, "logprob": value, "bytes": None} for token, value in happening.first.items()]
+        logprobs = {"content": [{**listed[0], "top_logprobs": listed if happening.listed else []}], "refusal": None}
+    prompt, answer, cached = happening.tokens
     return {
         "id": f"chatcmpl-{asked.content}",
         "object": "chat.completion",
         "created": 0,
         "model": f"{asked.body['model']}-served",
-        "choices": [{"index": 0, "message": message, "finish_reason": happening.finish_reason, "logprobs": None}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+        "choices": [{"index": 0, "message": message, "finish_reason": happening.finish_reason, "logprobs": logprobs}],
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": answer,
+            "total_tokens": prompt + answer,
+            "prompt_tokens_details": {"cached_tokens": cached},
+        },
     }
+
+
+def error_of(status: Status) -> dict[str, Any]:
+    """The body of an error of the protocol."""
+    return {"error": {"message": "scripted", "type": "scripted_error", "param": None, "code": None, **status.error}}
 
 
 def _head(code: int, headers: Mapping[str, str]) -> bytes:

@@ -35,7 +35,9 @@ def changed(*keys: Any, value: Any) -> dict[str, Any]:
     return content
 
 
-SETTING_KEYS = "attention, extends, images, options, order, questions, readout, report, source, sweep, warning"
+SETTING_KEYS = (
+    "attention, extends, images, options, order, questions, readout, report, source, substitute, sweep, warning"
+)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ SETTING_KEYS = "attention, extends, images, options, order, questions, readout, 
         (
             ("setings",), {},
             "study.yaml: no key 'setings'; there are: attested_endpoints, comparisons, datasets, effects, evaluations, "
-            "name, seed, settings, statistics, title, views. Did you mean settings?",
+            "name, prompts, reports, responses, seed, settings, statistics, title, views. Did you mean settings?",
         ),
         (
             ("settings", "plain", "sorce"), "black",
@@ -126,7 +128,8 @@ SETTING_KEYS = "attention, extends, images, options, order, questions, readout, 
         ),
         (
             ("views", "flair", "plan"), "axial",
-            "study.yaml: views.flair: no key 'plan'; there are: kind, plane, series, size, slice. Did you mean plane?",
+            "study.yaml: views.flair: no key 'plan'; there are: caption, kind, plane, series, size, slice, windows. "
+            "Did you mean plane?",
         ),
         (
             ("comparisons", "gain"), {"accuracy": ["plain", "blak"]},
@@ -136,6 +139,14 @@ SETTING_KEYS = "attention, extends, images, options, order, questions, readout, 
         (
             ("comparisons", "gain"), {"accuracy": ["plain", "plain"]},
             "study.yaml: comparisons.gain: compares 'plain' with itself",
+        ),
+        (
+            ("effects",), {"effect": {"minus": ["other", "other"]}, "other": {"minus": ["effect", "effect"]}},
+            "study.yaml: effects.effect.minus: effect -> other -> effect comes back to itself",
+        ),
+        (
+            ("effects",), {"effect": {"minus": ["swap", "gain"]}, "other": {"minus": ["effect", "gain"]}},
+            "study.yaml: effects.other.minus: sets a comparison against an effect; name two comparisons or two effects",
         ),
         (
             ("effects",), {"effect": {"minus": ["swap", "gian"]}},
@@ -278,7 +289,7 @@ def test_a_sweep_makes_a_setting_for_each_value_and_is_inherited(tmp_path: Path)
     ("sweep", "line"),
     [
         ({"attension": ["from-0"]}, "settings.hidden.sweep: no key 'attension'; there are: attention, images, options, "
-            "order, questions, readout, report, source, warning. Did you mean attention?"),
+            "order, questions, readout, report, source, substitute, warning. Did you mean attention?"),
         ({"attention": []}, "settings.hidden.sweep: the list is empty; give at least one value"),
         ({"attention": "from-0"}, "settings.hidden.sweep: must be one key with a list of values, as in "
             "{options: [rotated-1, rotated-2]}"),

@@ -131,6 +131,15 @@ def test_a_volume_as_a_stack_of_pictures_needs_so_many_pictures(tmp_path: Path) 
     ]
 
 
+@pytest.mark.parametrize(("slices", "fits"), [(85, True), (86, False)])
+def test_medgemma_takes_a_stack_of_85_slices_and_no_more(tmp_path: Path, slices: int, fits: bool) -> None:
+    views = {**small()["views"], "stack": {"kind": "volume", "slices": slices}}
+    models = {"medgemma": {**MODELS["reader"], "takes": {"images": 85}}}
+    config = config_of(tmp_path, models, views=views, settings={**SETTINGS, "stack": {"images": "stack"}})
+    said = [] if fits else [("never", "medgemma takes 85 images, and the view stack gives up to 86")]
+    assert why(config, "mri", "medgemma", "stack") == said
+
+
 # -- later -------------------------------------------------------------------------------------------------------------
 
 
@@ -139,7 +148,6 @@ def test_a_volume_as_a_stack_of_pictures_needs_so_many_pictures(tmp_path: Path) 
     [
         ("kinds", frozenset({"slice"}), {"images": "frontal"}, "views of kind frontal"),
         ("sources", frozenset({"own"}), {"images": "frontal", "source": "black"}, "pictures of source black"),
-        ("reports", frozenset({"none"}), {"report": "neutral"}, "report edit neutral"),
         ("orders", frozenset({"image-first"}), {"order": "text-first"}, "order text-first"),
         ("readouts", frozenset({"choice"}), {"readout": "free-text"}, "readout free-text"),
         ("attention", False, {"report": "full", "attention": "from-0"}, "hiding of the report"),

@@ -112,3 +112,24 @@ def test_comparisons_and_effects_without_anything_to_compare_are_warnings(tmp_pa
         "comparisons.unasked: no evaluation asks for text: it will be empty",
         "effects.mixed: gain and swap share no model and dataset: it will be empty",
     ]
+
+
+def test_a_setting_against_itself_needs_two_runs(tmp_path: Path) -> None:
+    again = {"again": {"flips": ["plain", "plain"]}}
+    once = [{"dataset": "mri", "models": ["reader"], "settings": ["plain"], "runs": 1}]
+    assert plan.check(config_of(tmp_path, comparisons=again, effects={}, evaluations=once))[1] == [
+        "comparisons.again: sets the runs of plain against each other, and it is run once: it will be empty; give its "
+        "evaluation `runs: 2`"
+    ]
+    twice = [{**once[0], "runs": 2}]
+    assert plan.check(config_of(tmp_path, comparisons=again, effects={}, evaluations=twice))[1] == []
+
+
+def test_an_effect_of_effects_is_checked_down_to_its_comparisons(tmp_path: Path) -> None:
+    effects = {
+        "one": {"minus": ["gain", "gain"]},
+        "two": {"minus": ["swap", "swap"]},
+        "both": {"minus": ["one", "two"]},
+    }
+    warnings = plan.check(config_of(tmp_path, comparisons=small()["comparisons"], effects=effects))[1]
+    assert warnings == ["effects.both: one and two share no model and dataset: it will be empty"]

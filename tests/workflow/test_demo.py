@@ -94,3 +94,43 @@ def test_the_calibrated_reader_flips_at_the_rate_it_was_set_to(demo: Path):
     for comparison in ("swap-without-report", "swap-with-report"):
         same = {**found, "comparison": comparison, "group": "label-unchanged"}
         assert number(demo, "flips", "flip_rate", **same) == 0
+
+
+def flip_rate(demo: Path, comparison: str) -> float:
+    return number(demo, "flips", "flip_rate", model="tiny-reader", comparison=comparison, group="all")
+
+
+def test_hiding_the_report_from_every_layer_lets_tiny_reader_follow_the_image(demo: Path):
+    """Hidden from layer 0 the swap moves far more answers than with the report in view."""
+    assert flip_rate(demo, "hiding-from-0") > 3 * flip_rate(demo, "swap-with-report")
+    assert number(demo, "effects", "low", model="tiny-reader", effect="hiding-effect") > 0
+
+
+def test_hiding_the_report_from_no_layer_changes_nothing(demo: Path):
+    assert flip_rate(demo, "hiding-from-3") == flip_rate(demo, "swap-with-report")
+
+
+def test_the_layers_are_a_curve(demo: Path):
+    curve = rows(demo, "layers", model="tiny-reader", mode="from")
+    assert [row["layer"] for row in curve] == ["0", "1", "2", "3"]
+    rates = [float(row["flip_rate"]) for row in curve]
+    assert rates[0] == max(rates) and rates[-1] == min(rates)
+    # From the last layer on there is hardly anything left to carry over.
+    assert abs(rates[2] - rates[3]) < (rates[0] - rates[3]) / 2
+
+
+def test_identical_reruns_do_not_flip(demo: Path):
+    assert {row["flip_rate"] for row in rows(demo, "noise", model="tiny-reader")} == {"0.000000"}
+
+
+def test_the_image_dependence_of_tiny_reader_stands_after_adjustment_and_tiny_blinds_does_not(demo: Path):
+    without = {"comparison": "swap-without-report"}
+    assert number(demo, "significance", "p_holm", model="tiny-reader", **without) < 0.01
+    assert number(demo, "significance", "p_holm", model="tiny-blind", **without) == 1
+
+
+def test_report_alone_image_alone_and_both(demo: Path):
+    (image,) = rows(demo, "modality", model="tiny-reader", shown="image added to the question")
+    assert float(image["low"]) > 0.2
+    (beside,) = rows(demo, "modality", model="tiny-reader", shown="image added to the report")
+    assert float(beside["balanced_accuracy"]) < float(image["balanced_accuracy"])

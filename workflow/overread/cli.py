@@ -56,6 +56,36 @@ def check_command(config: ConfigFile = Path("config/demo.yaml")) -> None:
     raise typer.Exit(show_check(config))
 
 
+@app.command("power")
+def power_command(
+    difference: Annotated[float, typer.Option(help="the difference to be found, in percentage points")],
+    pilot: Annotated[
+        Path | None, typer.Option(help="a run's folder, results/<name>, whose answers say the rest")
+    ] = None,
+    effect: Annotated[str, typer.Option(help="of the pilot: an effect of two flip comparisons")] = "report-effect",
+    dataset: Annotated[str | None, typer.Option(help="of the pilot, where it has several")] = None,
+    model: Annotated[str | None, typer.Option(help="of the pilot, where it has several")] = None,
+    discordance: Annotated[
+        float | None, typer.Option(help="without a pilot: per cent of trials that flip in one comparison only")
+    ] = None,
+    correlation: Annotated[float | None, typer.Option(help="without a pilot: of a patient's trials, 0 to 1")] = None,
+    trials: Annotated[float | None, typer.Option(help="trials a patient, on average; else the pilot's")] = None,
+    variation: Annotated[
+        float | None, typer.Option(help="standard deviation of that number over its mean; else the pilot's, or 0")
+    ] = None,
+    power: Annotated[float, typer.Option(help="chance of finding it")] = 0.8,
+    level: Annotated[float, typer.Option(help="of the interval that must leave out 0")] = 0.95,
+) -> None:
+    """Say how many patients a difference of so many points between two flip rates needs."""
+    from overread.tables.power_view import show_power
+
+    given = {
+        "discordance": None if discordance is None else discordance / 100, "correlation": correlation,
+        "trials_per_patient": trials, "variation": variation,
+    }  # fmt: skip
+    show_power(difference / 100, pilot, (effect, dataset, model), given, power=power, level=level)
+
+
 def main() -> None:
     """`python -m overread` and the console command."""
     try:

@@ -15,7 +15,7 @@ from overread.config import load as load_config
 from overread.config.inputs import Setting
 from overread.errors import BadConfig
 from overread.plan import CellLoad, Estimate, Size, check, estimate
-from overread.plan.estimates import ASSUMED
+from overread.plan.estimates import ASSUMED, groupings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +43,7 @@ def show_plan(config_path: Path, json: bool = False, console: Console | None = N
     console = console or Console()
     console.print()
     console.print(f"[bold]{config.title or config.name}[/]  [dim]{config_path}[/]", highlight=False)
-    _headline(whole, console)
+    _headline(config, whole, console)
     for dataset, size in whole.sizes.items():
         loads = [load for load in whole.loads if load.cell.dataset == dataset]
         console.print()
@@ -149,7 +149,7 @@ def _sweep_in_words(first: Setting, last: Setting) -> str:
     return ", ".join(a if a == b else f"{a} to {b.rsplit(maxsplit=1)[-1]}" for a, b in zip(one, other, strict=True))
 
 
-def _headline(whole: Estimate, console: Console) -> None:
+def _headline(config: Config, whole: Estimate, console: Console) -> None:
     loads = whole.loads
     able = [load for load in loads if not load.obstacles]
     jobs = _many(sum(load.jobs for load in loads), "job")
@@ -174,6 +174,14 @@ def _headline(whole: Estimate, console: Console) -> None:
         if done := sum(load.answered_jobs for load in loads):
             amounts.append(f"{_many(done, 'job')} done already")
         console.print(f"Now: {', '.join(amounts)}", highlight=False)
+    by_group = [
+        f"{_many(one.jobs, 'job')} by {group}"
+        + (f" ({one.loading_hours:.1f} GPU-hours to load weights)" if one.loading_hours else "")
+        for group, one in groupings(config, whole).items()
+    ]
+    console.print(
+        f"Models are asked in {', '.join(by_group)}: responses.group is {config.responses.group}", highlight=False
+    )
 
 
 def _settings_table(config: Config, loads: Sequence[CellLoad]) -> Table:

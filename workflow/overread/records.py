@@ -105,15 +105,27 @@ class Picture(Record):
     view: str
     order: int = Field(ge=0, description="place among the view's pictures")
     name: str = Field(description="what it shows, for a person: 'FLAIR, axial'")
-    path: str = Field(description="PNG, relative to the dataset's folder")
-    pixels: str = Field(description="SHA-256 of mode, size and pixel bytes")
+    path: str = Field(description="PNG, or .nii.gz of a volume, relative to the dataset's folder")
+    pixels: str = Field(description="SHA-256 of mode, size and pixel bytes; of a volume `images.volume_file.digest`")
     width: int = Field(ge=1)
     height: int = Field(ge=1)
+    depth: int | None = Field(default=None, ge=1, description="slices of a volume; none for a flat picture")
+    affine: tuple[float, ...] | None = Field(
+        default=None,
+        min_length=12,
+        max_length=12,
+        description="of a volume: voxel to RAS+ world, mm, the first three rows one after the other",
+    )
+    caption: Literal["before", "after"] = Field(
+        default="before", description="where its name stands in a prompt that shows several pictures"
+    )
     series: str
     plane: str | None = None
     slice_index: int | None = Field(default=None, description="index on the grid that chose it")
     position_mm: float | None = Field(default=None, description="along the plane's normal, patient coordinates (LPS)")
     chosen_by: str | None = Field(default=None, description="the rule that chose the slice")
+    scaling: str | None = Field(default=None, description="which values are black and white, and how they were set")
+    orientation: str | None = Field(default=None, description="where the patient's sides are, in DICOM's letters")
 
 
 class Substitute(Record):
@@ -124,6 +136,8 @@ class Substitute(Record):
     substitute: str
     substitute_patient: str
     why: str
+    topic: str = Field(default="", description="the one topic whose questions it is for; empty for all")
+    number: int = Field(default=1, ge=1, description="which of a study's substitutes, from 1")
 
     @property
     def within_patient(self) -> bool:
@@ -135,7 +149,7 @@ class Block(Record):
 
     role: Role
     text: str | None = None
-    image: str | None = Field(default=None, description="PNG, relative to the dataset's folder")
+    image: str | None = Field(default=None, description="PNG or .nii.gz, relative to the dataset's folder")
     pixels: str | None = None
 
     @model_validator(mode="after")
@@ -172,6 +186,12 @@ class Trial(Record):
     answer: int = Field(ge=0, description="place shown of the right option")
     readout: Readout
     attention: str = Field(default="none", description="none, from-L or only-L: where the report is hidden")
+    report_label: str | None = Field(
+        default=None,
+        description="the right option by the report as shown, which may be another study's; none where it says nothing "
+        "of it, as a neutral text does. Not given: the study's own wherever there is a report",
+    )
+    dropped: tuple[str, ...] = Field(default=(), description="sentences that were taken out of the report")
     restricted: bool
 
     @model_validator(mode="after")
@@ -183,6 +203,8 @@ class Trial(Record):
         if self.trial not in ("", key):
             raise ValueError(f"trial {self.trial!r} has other content than its id says: it would be {key}")
         object.__setattr__(self, "trial", key)
+        if "report_label" not in self.model_fields_set and self.has_report:
+            object.__setattr__(self, "report_label", self.label)
         return self
 
     @property
@@ -254,11 +276,12 @@ class _Schemas:
             block = pa.struct([("role", text), ("text", text), ("image", text), ("pixels", text)])
             special: dict[str, pa.DataType] = {
                 "images": texts, "report": texts, "labels": texts, "attributes": texts,
-                "blocks": pa.list_(block), "options": pa.list_(text), "permutation": pa.list_(pa.int16()),
+                "blocks": pa.list_(block), "options": pa.list_(text), "dropped": pa.list_(text),
+                "permutation": pa.list_(pa.int16()),
                 "logprobs": pa.list_(pa.float64()), "restricted": pa.bool_(), "semi_synthetic": pa.bool_(),
-                "seconds": pa.float64(), "position_mm": pa.float64(),
+                "seconds": pa.float64(), "position_mm": pa.float64(), "affine": pa.list_(pa.float64()),
             }  # fmt: skip
-            whole = {"run", "order", "width", "height", "slice_index", "answer", "choice"}
+            whole = {"run", "order", "width", "height", "depth", "slice_index", "answer", "choice"}
             whole |= {"prompt_tokens", "image_tokens", "completion_tokens"}
             cls._made[kind] = pa.schema(
                 [(name, special.get(name, pa.int32() if name in whole else text)) for name in kind.model_fields]
@@ -395,7 +418,11 @@ def write_substitutes(substitutes: Iterable[Substitute], path: Path) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, fieldnames=list(Substitute.model_fields), lineterminator="\n")
         table.writeheader()
-        table.writerows(one.model_dump() for one in sorted(substitutes, key=lambda one: one.study))
+        table.writerows(one.model_dump() for one in sorted(substitutes, key=_substitute_order))
+
+
+def _substitute_order(one: Substitute) -> tuple[str, str, int]:
+    return one.study, one.topic, one.number
 
 
 def read_substitutes(path: Path) -> list[Substitute]:

@@ -21,7 +21,9 @@ sys.path.insert(0, str(ROOT / "workflow"))
 from overread import config as overread_config
 from overread import plan
 from overread.errors import OverreadError
+from overread.images.segmentation import SOURCES as SEGMENTATION_SOURCES
 from overread.provenance import source_hash
+from overread.trials import PLAIN_REPORTS, template_files
 
 try:
     # Snakemake's own reader keeps the last of two equal keys in silence.
@@ -90,12 +92,27 @@ def source_of(wildcards):
     return section.path if section.source == "table" else section.root
 
 
+def source_tables(wildcards):
+    """The files that a data set's section names besides: labels, metadata, a CSV of reports. Folders are not watched."""
+    named = study.datasets[wildcards.dataset].also_read.values()
+    return sorted(path for path in named if os.path.isfile(path))
+
+
 def source_section(dataset):
-    """A data set's section without its questions: what is asked does not change what is read."""
+    """A data set's section without its questions and substitutes: what is asked does not change what is read."""
     return {
-        **study.datasets[dataset].model_dump(mode="json"),
+        **study.datasets[dataset].model_dump(mode="json", exclude={"substitutes"}),
         "questions": {"origin": "grammar"},
+        **segmentation_read(dataset),
     }
+
+
+def segmentation_read(dataset):
+    """What readers want to know of a segmentation: whether a study needs a mask of its own."""
+    section = segmentation_of(dataset)
+    if section is None:
+        return {}
+    return {"segmentation": section.model_dump(mode="json", include={"method", "checkpoint"}, exclude_none=True)}
 
 
 # -- questions -----------------------------------------------------------------------------------------------------------
@@ -130,6 +147,49 @@ def attested_endpoints():
     return " ".join(f"--attested {shlex.quote(endpoint)}" for endpoint in sorted(study.attested_endpoints))
 
 
+# -- trials --------------------------------------------------------------------------------------------------------------
+
+
+def substitutes_section(dataset):
+    """What substitutes must be like; where each question has its own, also what is right for it."""
+    section = study.datasets[dataset].substitutes
+    return {
+        "section": as_json(section),
+        "questions": as_json(study.datasets[dataset].questions) if section.by_topic else "",
+    }
+
+
+def paper_of(dataset):
+    """Whose counts stand beside a cohort's: ModaLens took the test split of MIMIC-CXR."""
+    section = study.datasets[dataset]
+    is_its = section.source == "mimic-cxr" and section.split == "test"
+    return "--paper modalens" if is_its else ""
+
+
+def prompt_folders():
+    """Where templates are looked for: the user's own folder goes before Overread's."""
+    return [PROMPTS] if study.prompts is None else [Path(study.prompts), PROMPTS]
+
+
+def templates_of(wildcards):
+    return [str(file) for file in template_files(study.settings[wildcards.setting].report, *prompt_folders())]
+
+
+def finding_words(wildcards):
+    """The file with the words that mention a finding, for a report that is edited."""
+    if study.settings[wildcards.setting].report in PLAIN_REPORTS:
+        return []
+    return study.reports.findings or str(ROOT / "config" / "findings.yaml")
+
+
+def report_options(wildcards, input):
+    """How `trials build` is told of the user's own templates, words and tokenizer."""
+    given = {"--prompts": study.prompts, "--findings": input.findings or None}
+    if study.settings[wildcards.setting].report not in PLAIN_REPORTS:
+        given["--tokenizer"] = study.reports.tokenizer
+    return " ".join(f"{option} {shlex.quote(str(value))}" for option, value in given.items() if value is not None)
+
+
 # -- images --------------------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +214,48 @@ def study_files(wildcards):
     if wildcards.dataset not in _files:
         rows = read_rows(wildcards.dataset)
         _files[wildcards.dataset] = {row.study: sorted(row.images.values()) for row in rows}
-    return [file for file in _files[wildcards.dataset][wildcards.study] if os.path.exists(file)]
+    return [file for path in _files[wildcards.dataset][wildcards.study] for file in files_at(path)]
+
+
+def files_at(path):
+    """An image's file; of a DICOM series the files of its folder; nothing where there is nothing."""
+    if os.path.isdir(path):
+        return sorted(entry.path for entry in os.scandir(path) if entry.is_file())
+    return [path] if os.path.exists(path) else []
+
+
+def segmentation_of(dataset):
+    """The section that says whose masks choose the slices; None for a data set that has none to choose by."""
+    return getattr(study.datasets[dataset], "segmentation", None)
+
+
+def segmentation_section(dataset):
+    """What masks depend on, and where they are made; what the job asks of the cluster changes none."""
+    return segmentation_of(dataset).model_dump(mode="json", exclude={"resources"})
+
+
+def files_to_segment(wildcards):
+    """What of a study its segmentation reads; as with its views, a missing file is the job's to report."""
+    rows = {row.study: row for row in read_rows(wildcards.dataset)}
+    images = rows[wildcards.study].images
+    wanted = [images[name] for name in segmentation_of(wildcards.dataset).reads if name in images]
+    return sorted(file for file in wanted if os.path.exists(file))
+
+
+def checkpoint_of(wildcards):
+    """The network's weights. With their hash in the config they are told apart by that, not by the file's time."""
+    section = segmentation_of(wildcards.dataset)
+    path = getattr(section, "checkpoint", None)
+    if path is None:
+        return []
+    return path if section.checkpoint_sha256 is None else ancient(path)
+
+
+def masks_of(wildcards):
+    """The folder of the masks that are made for a study; nothing where the data set's own are taken."""
+    section = segmentation_of(wildcards.dataset)
+    made = section is not None and section.makes_masks
+    return rules.segment_study.output.masks.format(**wildcards) if made else []
 
 
 def view_indices(wildcards):
@@ -170,10 +271,66 @@ def model_section(model):
     return {**section, "label": model}
 
 
+def server_options(model):
+    """Where restricted data may go, and where the jobs of a model write down what they spend; nothing for one that is here."""
+    if study.models[model].backend != "openai":
+        return ""
+    return f"{attested_endpoints()} --ledger {shlex.quote(f'{RESULTS}/work/spent/{model}.jsonl')}"
+
+
+def weights_in(model):
+    """The files of a model that lies in folders: new weights ask anew."""
+    named = [getattr(study.models[model], key, None) for key in ("weights", "vision_tower")]
+    folders = [Path(place) for place in named if place and Path(place).is_absolute()]
+    return sorted(str(file) for folder in folders for file in folder.rglob("*") if file.is_file())
+
+
 def weights_of(wildcards):
-    """The files of a model that lies in a folder: new weights ask anew."""
-    folder = Path(getattr(study.models[wildcards.model], "weights", ""))
-    return sorted(str(file) for file in folder.glob("*") if file.is_file()) if folder.is_absolute() else []
+    return weights_in(wildcards.model)
+
+
+def answered_together(group):
+    """(dataset, model, name, runs by setting) of each job that answers all runs of a setting, or all of a model."""
+    jobs = {}
+    for cell in cells:
+        name = f"{cell.dataset}_{cell.model}" + (f"_{cell.setting}" if group == "setting" else "")
+        jobs.setdefault((cell.dataset, cell.model, name), {})[cell.setting] = cell.runs
+    return [(*key, dict(sorted(runs.items()))) for key, runs in sorted(jobs.items())]
+
+
+def trials_of(dataset, runs):
+    return [
+        f"{RESULTS}/{dataset}/trials/{setting}/run-{run}.parquet"
+        for setting, count in runs.items()
+        for run in range(1, count + 1)
+    ]
+
+
+def responses_of(dataset, model, runs, ending):
+    return [
+        f"{RESULTS}/{dataset}/responses/{model}/{setting}/run-{run}.{ending}"
+        for setting, count in runs.items()
+        for run in range(1, count + 1)
+    ]
+
+
+def minutes_of(model, runs):
+    """What a job that answers these runs may take: as long as if each had a job of its own."""
+    return study.models[model].resources.runtime * sum(runs.values())
+
+
+def environment_of(model):
+    """vLLM wants other versions than the rest."""
+    return f"../../envs/{'vllm' if study.models[model].backend == 'vllm' else 'models'}.yaml"
+
+
+def python_of(model):
+    """The interpreter that asks a model. vLLM wants other versions than the rest, so it has one of its own."""
+    section = study.models[model]
+    if with_conda or section.backend != "vllm":
+        return "python"
+    made = ROOT / ".venv-vllm" / "bin" / "python"
+    return section.python or (os.path.relpath(made) if made.exists() else "python")
 
 
 # -- tables --------------------------------------------------------------------------------------------------------------

@@ -1,10 +1,15 @@
 """Images: from series and radiographs to the pictures that a model is shown.
 
 needs    {results}/{dataset}/studies.parquet and the files that it names
-makes    {results}/{dataset}/images/{study}/views.json    one entry a picture, with its pixel hash; pictures/ beside it
+makes    {results}/{dataset}/images/{study}/segmentation/ masks by a network and mask.json, where the config asks for them
+         {results}/{dataset}/images/{study}/views.json    one entry a picture, with its pixel hash; pictures/ beside it
          {results}/{dataset}/images.parquet               all pictures of the data set
          {results}/{dataset}/images/black/                a black picture of every size
          {results}/{dataset}/studies_rejected.csv         what could not be used, and why
+         {results}/{dataset}/contact-sheets/{study}.png   all views of a study on a page; only if asked for
+
+Finished masks are kept in {results}/work/ too: on a cluster one job serves many studies, and if it fails Snakemake
+deletes what it declared for all of them.
 """
 
 
@@ -15,9 +20,42 @@ rule images:
         "The pictures are rendered"
 
 
+rule segment_study:
+    input:
+        files=files_to_segment,
+        checkpoint=checkpoint_of,
+        studies=ancient(f"{RESULTS}/{{dataset}}/studies.parquet"),
+    output:
+        masks=directory(f"{RESULTS}/{{dataset}}/images/{{study}}/segmentation"),
+    log:
+        f"logs/{study.name}/segment_study/{{dataset}}/{{study}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/segment_study/{{dataset}}/{{study}}.tsv"
+    conda:
+        "../../envs/segmentation.yaml"
+    threads: lambda wc: segmentation_of(wc.dataset).resources.threads
+    resources:
+        gpu=lambda wc: segmentation_of(wc.dataset).resources.gpu,
+        mem_mb=lambda wc, attempt: segmentation_of(wc.dataset).resources.mem_mb * attempt,
+        runtime=lambda wc, attempt: segmentation_of(wc.dataset).resources.runtime * attempt,
+        segmentations=1,
+    params:
+        section=lambda wc: as_json(segmentation_section(wc.dataset)),
+        work=lambda wc: f"{RESULTS}/work/{wc.dataset}/segmentation/{wc.study}",
+        code=source_hash(*SEGMENTATION_SOURCES),
+    message:
+        "Segmenting {wildcards.study}"
+    shell:
+        # The two variables of glibc keep it from giving memory back after every window, which takes most of the time on a CPU.
+        "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 OMP_NUM_THREADS={threads}"
+        " python -m overread images segment {input.studies:q} --study {wildcards.study:q}"
+        " --section {params.section:q} --work {params.work:q} --out {output.masks:q}/mask.nii.gz &> {log:q}"
+
+
 rule render_views:
     input:
         files=study_files,
+        masks=masks_of,
         studies=ancient(f"{RESULTS}/{{dataset}}/studies.parquet"),
     output:
         index=f"{RESULTS}/{{dataset}}/images/{{study}}/views.json",
@@ -32,12 +70,13 @@ rule render_views:
         runtime=10,
     params:
         views=lambda wc: as_json(views_of(wc.dataset)),
+        masks=lambda wc, input: ["--segmentation", f"{input.masks}/mask.json"] if input.masks else [],
         code=source_hash("images"),
     message:
         "Rendering the views of {wildcards.study}"
     shell:
         "python -m overread images render {input.studies:q} --study {wildcards.study:q}"
-        " --views {params.views:q} --out {output.index:q} &> {log:q}"
+        " --views {params.views:q} {params.masks:q} --out {output.index:q} &> {log:q}"
 
 
 rule index_images:
@@ -65,3 +104,34 @@ rule index_images:
     shell:
         "python -m overread images index {input.studies:q} --images {params.folder:q}"
         " --out {output.pictures:q} --rejected {output.rejected:q} &> {log:q}"
+
+
+rule contact_sheets:
+    input:
+        expand(f"{RESULTS}/{{dataset}}/contact-sheets", dataset=datasets_with_cells()),
+    message:
+        "The contact sheets are drawn"
+
+
+rule draw_contact_sheets:
+    input:
+        studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        pictures=f"{RESULTS}/{{dataset}}/images.parquet",
+    output:
+        folder=directory(f"{RESULTS}/{{dataset}}/contact-sheets"),
+    log:
+        f"logs/{study.name}/draw_contact_sheets/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/draw_contact_sheets/{{dataset}}.tsv"
+    conda:
+        "../../envs/images.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        folder=lambda wc: f"{RESULTS}/{wc.dataset}",
+        code=source_hash("images/sheet", "images/volume_file"),
+    message:
+        "Drawing the contact sheets of {wildcards.dataset}"
+    shell:
+        "python -m overread images sheet {params.folder:q} --out {output.folder:q} &> {log:q}"

@@ -63,6 +63,7 @@ rule build_questions:
 rule generate_questions:
     input:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        weights=lambda wc: weights_in(generation(wc.dataset).author),
         prompt=PROMPTS / "generate.j2",
     output:
         candidates=f"{RESULTS}/{{dataset}}/questions/generated.jsonl",
@@ -74,10 +75,11 @@ rule generate_questions:
     wildcard_constraints:
         dataset=one_of(GENERATED),
     conda:
-        "../../envs/questions.yaml"
+        "../../envs/models.yaml"
     resources:
-        mem_mb=2000,
-        runtime=lambda wc, attempt: 240 * attempt,
+        gpu=lambda wc: study.models[generation(wc.dataset).author].resources.gpu,
+        mem_mb=lambda wc, attempt: study.models[generation(wc.dataset).author].resources.mem_mb * attempt,
+        runtime=lambda wc, attempt: study.models[generation(wc.dataset).author].resources.runtime * attempt,
     params:
         section=lambda wc: as_json(generation_section(wc.dataset)),
         model=lambda wc: as_json(model_section(generation(wc.dataset).author)),
@@ -97,6 +99,7 @@ rule validate_questions:
     input:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         candidates=rules.generate_questions.output.candidates,
+        weights=lambda wc: weights_in(generation(wc.dataset).validator),
         prompt=PROMPTS / "validate.j2",
     output:
         candidates=f"{RESULTS}/{{dataset}}/questions/validated.jsonl",
@@ -108,10 +111,11 @@ rule validate_questions:
     wildcard_constraints:
         dataset=one_of(GENERATED),
     conda:
-        "../../envs/questions.yaml"
+        "../../envs/models.yaml"
     resources:
-        mem_mb=2000,
-        runtime=lambda wc, attempt: 240 * attempt,
+        gpu=lambda wc: study.models[generation(wc.dataset).validator].resources.gpu,
+        mem_mb=lambda wc, attempt: study.models[generation(wc.dataset).validator].resources.mem_mb * attempt,
+        runtime=lambda wc, attempt: study.models[generation(wc.dataset).validator].resources.runtime * attempt,
     params:
         section=lambda wc: as_json(generation_section(wc.dataset)),
         model=lambda wc: as_json(model_section(generation(wc.dataset).validator)),

@@ -1,8 +1,10 @@
 """Studies: from a data set, as it is distributed, to one row an examination.
 
 needs    a data set's folder (config: datasets), or nothing for the phantom
-makes    {results}/{dataset}/source/           the phantom, in the layout of the real data set
-         {results}/{dataset}/studies.parquet   one row a study, also those that can't be used, with the reason
+makes    {results}/{dataset}/source/               the phantom, in the layout of the real data set
+         {results}/{dataset}/studies.parquet       one row a study, also those that can't be used, with the reason
+         {results}/{dataset}/studies_remarks.csv   rows and files that are not as they should be, and what became of them
+         {results}/{dataset}/studies_counts.csv    how many images, studies and patients there were at each step
 """
 
 
@@ -39,8 +41,11 @@ rule make_phantom:
 checkpoint read_studies:
     input:
         source=source_of,
+        tables=source_tables,
     output:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        remarks=f"{RESULTS}/{{dataset}}/studies_remarks.csv",
+        counts=f"{RESULTS}/{{dataset}}/studies_counts.csv",
     log:
         f"logs/{study.name}/read_studies/{{dataset}}.log",
     benchmark:
@@ -52,9 +57,10 @@ checkpoint read_studies:
         runtime=30,
     params:
         section=lambda wc: as_json(source_section(wc.dataset)),
-        code=source_hash("studies"),
+        code=source_hash("studies", "images/header", "images/kinds", "images/dicom", "images/dicom_series"),
     message:
         "Reading the studies of {wildcards.dataset}"
     shell:
         "python -m overread studies read {input.source:q} --dataset {wildcards.dataset:q}"
-        " --section {params.section:q} --out {output.studies:q} &> {log:q}"
+        " --section {params.section:q} --out {output.studies:q} --remarks {output.remarks:q}"
+        " --counts {output.counts:q} &> {log:q}"

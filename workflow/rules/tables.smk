@@ -14,6 +14,14 @@ TABLES = (
     "accuracy_wide",
     "flips",
     "effects",
+    "findings",
+    "margins",
+    "noise",
+    "significance",
+    "own_label",
+    "modality",
+    "layers",
+    "cost",
     "positions",
     "blind_hits",
 )
@@ -135,7 +143,7 @@ rule write_report:
         runtime=30,
     params:
         results=lambda wc, output: os.path.dirname(output.report),
-        code=source_hash("tables"),
+        code=source_hash("tables", "images/sheet", "images/volume_file"),
     message:
         "Writing the report"
     shell:

@@ -2,6 +2,8 @@
 
 needs    {results}/{dataset}/studies.parquet, questions.jsonl, images.parquet
 makes    {results}/{dataset}/substitutes.csv                       whose image replaces whose, and why
+         {results}/{dataset}/cohort.csv                            how many patients, studies, cases and trials there are
+         {results}/{dataset}/cohort_left_out.csv                   the studies that are no case, and why
          {results}/{dataset}/trials/{setting}/run-{run}.parquet    one row a request, without the model
 """
 
@@ -13,6 +15,7 @@ rule trials:
             for dataset in datasets_with_cells()
             for setting, run in runs_of(dataset)
         ],
+        expand(f"{RESULTS}/{{dataset}}/cohort.csv", dataset=datasets_with_cells()),
     message:
         "The trials are built"
 
@@ -34,12 +37,46 @@ rule choose_substitutes:
         runtime=10,
     params:
         seed=study.seed,
-        code=source_hash("trials/substitutes"),
+        substitutes=lambda wc: substitutes_section(wc.dataset)["section"],
+        # Quoted here: an empty value that Snakemake quotes vanishes from the command.
+        questions=lambda wc: shlex.quote(substitutes_section(wc.dataset)["questions"]),
+        code=source_hash("trials/substitutes", "images/black", "images/volume_file"),
     message:
         "Choosing whose image replaces whose in {wildcards.dataset}"
     shell:
         "python -m overread trials substitutes --studies {input.studies:q} --pictures {input.pictures:q}"
+        " --section {params.substitutes:q} --questions {params.questions}"
         " --seed {params.seed} --out {output.substitutes:q} &> {log:q}"
+
+
+rule count_cohort:
+    input:
+        studies=f"{RESULTS}/{{dataset}}/studies.parquet",
+        counts=f"{RESULTS}/{{dataset}}/studies_counts.csv",
+        rejected=f"{RESULTS}/{{dataset}}/studies_rejected.csv",
+        questions=f"{RESULTS}/{{dataset}}/questions.jsonl",
+        substitutes=f"{RESULTS}/{{dataset}}/substitutes.csv",
+    output:
+        counts=f"{RESULTS}/{{dataset}}/cohort.csv",
+        left_out=f"{RESULTS}/{{dataset}}/cohort_left_out.csv",
+    log:
+        f"logs/{study.name}/count_cohort/{{dataset}}.log",
+    benchmark:
+        f"benchmarks/{study.name}/count_cohort/{{dataset}}.tsv"
+    conda:
+        "../../envs/trials.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        folder=lambda wc, output: os.path.dirname(output.counts),
+        paper=lambda wc: paper_of(wc.dataset),
+        code=source_hash("trials/cohort"),
+    message:
+        "Counting the cohort of {wildcards.dataset}"
+    shell:
+        "python -m overread trials cohort {params.folder:q} {params.paper}"
+        " --out {output.counts:q} --left-out {output.left_out:q} &> {log:q}"
 
 
 rule build_trials:
@@ -48,7 +85,8 @@ rule build_trials:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         pictures=f"{RESULTS}/{{dataset}}/images.parquet",
         substitutes=f"{RESULTS}/{{dataset}}/substitutes.csv",
-        prompts=sorted(str(file) for file in PROMPTS.glob("*.j2")),
+        prompts=templates_of,
+        findings=finding_words,
     output:
         trials=f"{RESULTS}/{{dataset}}/trials/{{setting}}/run-{{run}}.parquet",
     log:
@@ -63,13 +101,13 @@ rule build_trials:
     params:
         setting=lambda wc: as_json(study.settings[wc.setting]),
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),
-        prompts=lambda wc, input: os.path.dirname(input.prompts[0]),
+        reports=report_options,
         seed=study.seed,
-        code=source_hash("trials", "questions"),
+        code=source_hash("trials", "questions", "images/black", "images/volume_file"),
     message:
         "Building the trials of {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     shell:
         "python -m overread trials build {input.questions:q} --studies {input.studies:q}"
         " --pictures {input.pictures:q} --substitutes {input.substitutes:q} --setting {params.setting:q}"
         " --name {wildcards.setting:q} --run {wildcards.run} --section {params.section:q}"
-        " --prompts {params.prompts:q} --seed {params.seed} --out {output.trials:q} &> {log:q}"
+        " {params.reports} --seed {params.seed} --out {output.trials:q} &> {log:q}"

@@ -55,3 +55,13 @@ def test_a_parameter_that_was_not_asked_for_teaches_nothing() -> None:
     parameters = Parameters({"temperature": 0.15})
     assert not parameters.adapt("top_p", parameters.sent())
     assert parameters.sent() == {"temperature": 0.15}
+
+
+def test_parameters_of_one_request_are_renamed_and_left_out_like_those_of_all() -> None:
+    parameters = Parameters({"temperature": 0})
+    sent = parameters.sent({"max_tokens": 5, "seed": 7})
+    assert parameters.adapt("max_tokens", sent)
+    assert parameters.adapt("seed", sent)
+    assert parameters.sent({"max_tokens": 9, "seed": 8}) == {"temperature": 0, "max_completion_tokens": 9}
+    assert parameters.sent() == {"temperature": 0}
+    assert parameters.adjusted == "max_tokens sent as max_completion_tokens; seed left out"

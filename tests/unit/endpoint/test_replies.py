@@ -146,3 +146,40 @@ def test_a_form_that_strict_output_could_not_hold_to_is_refused() -> None:
     for form in (WithDefault, Open):
         with pytest.raises(ValueError, match="strict output"):
             response_format("form", form)
+
+
+def first(content: object) -> dict[str, float] | None:
+    body = {"choices": [{"message": {"content": "2"}, "finish_reason": "stop", "logprobs": content}]}
+    return reply_of(json.dumps(body).encode()).first
+
+
+def test_the_first_position_holds_the_likeliest_tokens_and_the_one_generated() -> None:
+    """-9999 stands for a token too unlikely to have a log-probability: it is none. Later positions say nothing."""
+    listed = [{"token": "1", "logprob": -0.5}, {"token": "2", "logprob": -9999.0}, {"token": "1", "logprob": -3.0}]
+    position = {"token": "The", "logprob": -4.0, "top_logprobs": listed}
+    assert first({"content": [position, {"token": "9", "logprob": 0.0}]}) == {"1": -0.5, "The": -4.0}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        {},
+        {"content": None},
+        {"content": []},
+        {"content": [{"logprob": -1.0}]},
+        {"content": [{"token": "a", "logprob": "likely"}]},
+        {"tokens": ["a"], "token_logprobs": [-1.0]},
+        [],
+    ],
+)
+def test_log_probabilities_of_another_form_are_none_and_cost_no_answer(content: object) -> None:
+    assert first(content) is None
+
+
+def test_tokens_that_were_cached_are_counted_where_the_server_says_so() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}}
+    body = {"choices": [{"message": {"content": "2"}}], "usage": usage}
+    reply = reply_of(json.dumps(body).encode())
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (9, 1, 4)
+    assert reply_of(json.dumps({**body, "usage": None}).encode()).cached_tokens is None

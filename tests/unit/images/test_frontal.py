@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from data.dicom_files import write_radiograph
 from overread.config import FrontalView
 from overread.errors import BadInput
 from overread.images.frontal import render_frontal
@@ -33,9 +34,15 @@ def study(path: Path | None) -> Study:
 
 
 def rendered(path: Path, view: FrontalView = FULL) -> np.ndarray:
-    picture = render_frontal(study(path), view)
+    ((picture, _),) = render_frontal(study(path), view)
     assert picture.mode == "L"
     return np.asarray(picture)
+
+
+def scaling(path: Path) -> object:
+    """What `views.json` says about the grey levels."""
+    ((_, about),) = render_frontal(study(path), FULL)
+    return about["scaling"]
 
 
 def quarters(height: int = 40, width: int = 60) -> np.ndarray:
@@ -111,26 +118,7 @@ def test_making_it_smaller_averages_instead_of_skipping(tmp_path: Path) -> None:
 
 
 def write_dicom(path: Path, values: np.ndarray, photometric: str = "MONOCHROME2", **more: Any) -> Path:
-    from pydicom.dataset import Dataset, FileMetaDataset
-    from pydicom.uid import ExplicitVRLittleEndian, generate_uid
-
-    meta = FileMetaDataset()
-    meta.TransferSyntaxUID = ExplicitVRLittleEndian
-    meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.1.1"
-    meta.MediaStorageSOPInstanceUID = generate_uid(entropy_srcs=["test"])
-    dataset = Dataset()
-    dataset.file_meta = meta
-    dataset.Rows, dataset.Columns = values.shape
-    dataset.SamplesPerPixel = 1
-    dataset.PhotometricInterpretation = photometric
-    dataset.BitsAllocated = dataset.BitsStored = 16
-    dataset.HighBit = 15
-    dataset.PixelRepresentation = 0
-    dataset.PixelData = values.astype("<u2").tobytes()
-    for name, value in more.items():
-        setattr(dataset, name, value)
-    dataset.save_as(path, enforce_file_format=True)
-    return path
+    return write_radiograph(path, values, PhotometricInterpretation=photometric, **more)
 
 
 VALUES = np.repeat(np.repeat(np.array([[0, 1000], [2000, 4000]]), 20, axis=0), 30, axis=1)
@@ -142,7 +130,8 @@ def test_a_dicom_without_a_window_shows_its_whole_range(tmp_path: Path) -> None:
 
 
 def test_monochrome1_is_inverted(tmp_path: Path) -> None:
-    assert corners(rendered(write_dicom(tmp_path / "a.dcm", VALUES, "MONOCHROME1"))) == [255, 191, 127, 0]
+    """Inverted before it is rounded: 2000 of 4000 is 127.5 either way, and goes to the even 128."""
+    assert corners(rendered(write_dicom(tmp_path / "a.dcm", VALUES, "MONOCHROME1"))) == [255, 191, 128, 0]
 
 
 def test_the_window_is_applied_after_the_rescale(tmp_path: Path) -> None:
@@ -198,7 +187,7 @@ def test_the_real_radiograph_has_dark_lungs() -> None:
 
 def refused(path: Path, reason: str) -> None:
     with pytest.raises(BadInput, match=reason) as caught:
-        render_frontal(study(path), FULL)
+        list(render_frontal(study(path), FULL))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -220,10 +209,10 @@ def test_a_truncated_dicom_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_an_empty_and_a_text_file_are_refused(tmp_path: Path) -> None:
     refused(tmp_path / "none.jpg", "no such file")
-    for name, content in (("empty.jpg", b""), ("text.jpg", b"this is no image, whatever its name says" * 20)):
-        path = tmp_path / name
-        path.write_bytes(content)
-        refused(path, "not an image")
+    (tmp_path / "empty.jpg").write_bytes(b"")
+    refused(tmp_path / "empty.jpg", "an empty file")
+    (tmp_path / "text.jpg").write_bytes(b"this is no image, whatever its name says" * 20)
+    refused(tmp_path / "text.jpg", "not an image")
 
 
 @pytest.mark.parametrize("value", [0, 77, 255])
@@ -266,4 +255,4 @@ def test_a_colour_dicom_and_a_film_strip_are_refused(tmp_path: Path) -> None:
 
 def test_a_study_without_a_frontal_image_is_refused() -> None:
     with pytest.raises(BadInput, match="study s1: no frontal image"):
-        render_frontal(study(None), FULL)
+        list(render_frontal(study(None), FULL))

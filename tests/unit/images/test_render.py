@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from overread.images.render import grey_picture, pixel_hash, sized, window, write_png
+from overread.images.render import grey_picture, label_picture, pixel_hash, sized, window, write_png
 
 RNG = np.random.default_rng(5)
 
@@ -22,6 +22,29 @@ def test_the_window_runs_from_no_signal_to_the_brains_brightest_but_robustly() -
     assert window(np.linspace(500, 1500, 2001)) == (0.0, pytest.approx(1495))
     low, _ = window(np.linspace(-200, 800, 1001))
     assert low == pytest.approx(-195)
+
+
+def test_of_a_quantity_without_negative_values_black_is_0() -> None:
+    """-200 .. 800 in steps of 1: the 99.5th percentile is 795; what is below 0 is noise."""
+    assert window(np.linspace(-200, 800, 1001), positive=True) == (0.0, pytest.approx(795))
+    assert window(np.linspace(100, 1100, 1001), positive=True) == window(np.linspace(100, 1100, 1001))
+    with pytest.raises(ValueError, match="no contrast in the slice"):
+        window(np.linspace(-500, -100, 401), positive=True)
+
+
+def test_a_window_that_is_known_already_is_taken() -> None:
+    values = np.array([[100.0, 200.0, 250.0], [300.0, 400.0, np.nan]])
+    pixels = np.asarray(grey_picture(values, np.zeros((2, 3), dtype=bool), seen=(200.0, 300.0)))
+    assert pixels.tolist() == [[0, 0, 128], [255, 255, 0]]
+
+
+def test_labels_have_their_greys_and_nothing_in_between() -> None:
+    labels = np.array([[0, 0.9999999998, 2], [4, 3, np.nan]])
+    greys = {1: 170, 2: 85, 4: 255}
+    assert np.asarray(label_picture(labels, greys)).tolist() == [[0, 170, 85], [255, 0, 0]]
+    larger = np.asarray(label_picture(labels, greys, (3.0, 1.0), 50))
+    assert larger.shape == (50, 25)
+    assert set(np.unique(larger)) == {0, 85, 170, 255}
 
 
 def test_only_the_brain_sets_the_window() -> None:

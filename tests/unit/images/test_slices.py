@@ -162,6 +162,80 @@ def test_the_chosen_slice_has_the_most_and_as_many_equals_before_as_after(counts
     assert after - before in (0, 1)
 
 
+@pytest.mark.parametrize("plane", ["axial", "coronal", "sagittal"])
+def test_which_of_two_middle_slices_is_taken_does_not_depend_on_how_the_array_is_stored(plane: str) -> None:
+    shape = (64, 60, 50)
+    cube = np.zeros(shape, dtype=np.int16)
+    cube[20:30, 20:30, 20:30] = 1
+    own = Volume(Path("mask.nii.gz"), cube, affine_of("LPS", shape), 1.0, 0.0)
+    turned = nib.as_closest_canonical(nib.Nifti1Image(cube, own.affine))
+    other = Volume(Path("mask.nii.gz"), np.asarray(turned.dataobj), turned.affine, 1.0, 0.0)
+    assert not np.allclose(own.affine, other.affine)
+    assert largest_tumour(own, None, plane).position_mm == largest_tumour(other, None, plane).position_mm
+    middles = [middle(one, plane, is_mask=True).position_mm for one in (own, other)]
+    assert middles[0] == middles[1]
+
+
+def labelled(values: np.ndarray) -> Volume:
+    return Volume(Path("tumor.nii.gz"), values, affine_of("LPS", values.shape), 1.0, 0.0)
+
+
+def test_a_label_can_choose_the_slice_and_where_it_is_absent_the_whole_tumour_does() -> None:
+    values = np.zeros(SHAPE, dtype=np.int16)
+    values[20:40, 20:40, 10:20] = 2
+    values[25:30, 25:30, 14] = 4
+    values[25:28, 25:28, 12] = 1
+    values[20:45, 20:40, 17] = 2
+    tumour = labelled(values)
+    chosen = {label: largest_tumour(tumour, None, "axial", label) for label in (None, 1, 2, 4)}
+    assert {label: level.index for label, level in chosen.items()} == {None: 17, 1: 12, 2: 17, 4: 14}
+    assert chosen[4].chosen_by == "most voxels of label 4"
+    assert chosen[None].chosen_by == "most tumour voxels"
+    without = largest_tumour(labelled(np.where(values == 4, 2, values)), None, "axial", 4)
+    assert (without.index, without.chosen_by) == (17, "no label 4: most tumour voxels")
+    empty = largest_tumour(labelled(np.zeros(SHAPE, dtype=np.int16)), tumour, "axial", 4)
+    assert (empty.index, empty.chosen_by) == (17, "no tumour: most brain voxels")
+
+
+def test_label_3_of_brats_2023_counts_as_enhancing_and_the_index_says_so() -> None:
+    values = np.zeros(SHAPE, dtype=np.int16)
+    values[20:40, 20:40, 10:20] = 2
+    values[25:30, 25:30, 14] = 3
+    level = largest_tumour(labelled(values), None, "axial", 4)
+    assert (level.index, level.chosen_by) == (14, "most voxels of label 4; label 3 of the mask read as 4")
+    assert "label 3 of the mask read as 4" in largest_tumour(labelled(values), None, "axial").chosen_by
+    values[25:30, 25:30, 15] = 4
+    with pytest.raises(BadFile, match=r"tumor\.nii\.gz: labels 3 and 4 in one mask"):
+        largest_tumour(labelled(values), None, "axial")
+
+
+@pytest.mark.parametrize("bad", [0.5, 7, -1, 255])
+def test_a_mask_with_values_that_are_no_labels_is_refused(bad: float) -> None:
+    values = np.zeros(SHAPE)
+    values[20:40, 20:40, 10:20] = 0.9999999998
+    assert largest_tumour(labelled(values), None, "axial", 1).chosen_by == "most voxels of label 1"
+    values[0, 0, 0] = bad
+    with pytest.raises(BadFile, match=rf"tumor\.nii\.gz: values that are no labels \({bad:g}\)"):
+        largest_tumour(labelled(values), None, "axial")
+
+
+@pytest.mark.parametrize(("codes", "tilt"), GRIDS)
+def test_the_orientation_is_said_and_how_oblique_it_is(codes: str, tilt: float) -> None:
+    affine = affine_of(codes, SHAPE, tilt=tilt)
+    said = {
+        plane: largest_tumour(mask(affine, SHAPE, (0, 0, 0)), None, plane).orientation
+        for plane in ("axial", "coronal", "sagittal")
+    }
+    plain = {
+        "axial": "left to right: R to L; top to bottom: A to P",
+        "coronal": "left to right: R to L; top to bottom: S to I",
+        "sagittal": "left to right: A to P; top to bottom: S to I",
+    }
+    for plane, text in said.items():
+        assert text.startswith(plain[plane])
+        assert text.endswith("degrees oblique") == bool(tilt)
+
+
 def test_without_tumour_the_slice_with_most_brain_is_taken_and_said() -> None:
     affine = affine_of("LPS", SHAPE)
     empty = Volume(Path("tumor.nii.gz"), np.zeros(SHAPE, dtype=np.int16), affine, 1.0, 0.0)
@@ -207,6 +281,17 @@ def test_a_shifted_copy_is_not_read_by_array_index() -> None:
     shifted[2, 3] += 10
     assert np.allclose(cut(Volume(Path("a.nii"), ramp, affine, 1.0, 0.0), level), level.index)
     assert np.allclose(cut(Volume(Path("a.nii"), ramp, shifted, 2.0, 1.0), level), 2 * (level.index - 10) + 1)
+
+
+def test_labels_on_another_grid_stay_labels() -> None:
+    """Between 0 and 4 there is no 2."""
+    affine = affine_of("LPS", SHAPE)
+    level = largest_tumour(mask(affine, SHAPE, (0, 0, 0)), None, "axial")
+    coarse = (24, 22, 18)
+    other = mask(affine_of("RAS", coarse, spacing=2.7, tilt=9.0), coarse, (0, 0, 0))
+    fours = Volume(other.path, other.stored * 4, other.affine, 1.0, 0.0)
+    assert set(np.unique(cut(fours, level, nearest=True)[8:-8, 8:-8])) == {0.0, 4.0}
+    assert len(np.unique(cut(fours, level))) > 10
 
 
 def test_what_a_series_does_not_reach_is_nan_and_nothing_at_all_is_an_error() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,12 +14,12 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from overread.config import FrontalView, MontageView, SliceView, View
+from overread.config import FrontalView, MontageView, SliceView, View, VolumeView
 from overread.errors import BadInput
-from overread.images import KINDS, files, render_study
+from overread.images import KINDS, render_study
 from overread.images.commands import app
 from overread.images.render import pixel_hash
-from overread.images.volume import BadFile, read_volume
+from overread.images.volume import BadFile
 from overread.records import Study, read_pictures, write_studies
 
 SHAPE = (32, 30, 20)
@@ -63,14 +64,17 @@ def test_a_picture_says_what_it_shows(tmp_path: Path) -> None:
     expected = {
         "study": "A", "view": "flair-axial", "order": 0, "name": "FLAIR, axial", "series": "FLAIR", "plane": "axial",
         "path": "images/A/pictures/flair-axial-0.png", "width": 32, "height": 30, "slice_index": 12,
-        "position_mm": 12.0, "chosen_by": "most tumour voxels",
+        "position_mm": 12.0, "chosen_by": "most tumour voxels", "caption": "before",
+        "orientation": "left to right: R to L; top to bottom: A to P",
     }  # fmt: skip
-    assert {name: value for name, value in picture.model_dump().items() if name != "pixels"} == expected
+    said = picture.model_dump(exclude={"pixels", "scaling"}, exclude_none=True)
+    assert said == expected
     image = Image.open(tmp_path / "d" / picture.path)
     assert pixel_hash(image) == picture.pixels
     values = nib.load(tmp_path / "A" / "A_FLAIR.nii.gz").get_fdata()[:, :, 12].T
     high = np.percentile(values[values > 0], 99.5)
     assert np.abs(np.asarray(image) - np.clip(values / high, 0, 1) * 255).max() <= 1
+    assert picture.scaling == f"0 to {high:g}: 0 and 99.5th percentile of the brain in the slice"
 
 
 def test_a_list_of_series_is_shown_in_its_order_at_one_level(tmp_path: Path) -> None:
@@ -80,11 +84,13 @@ def test_a_list_of_series_is_shown_in_its_order_at_one_level(tmp_path: Path) -> 
     assert len({p.slice_index for p in pictures}) == 1
 
 
-def test_all_means_every_3d_series_and_no_mask(tmp_path: Path) -> None:
-    one = study(tmp_path)
-    one = one.model_copy(update={"images": {**one.images, "DTI_eddy_noreg": str(tmp_path / "4d.nii.gz")}})
-    pictures = render_study(one, {"all": SliceView(series="all", slice="middle")}, tmp_path / "d" / "images" / "A")
-    assert [picture.series for picture in pictures] == ["T1", "FLAIR", "ADC"]
+def test_all_means_every_series_and_the_masks_last(tmp_path: Path) -> None:
+    pictures = render_study(
+        study(tmp_path), {"all": SliceView(series="all", slice="middle")}, tmp_path / "d" / "images" / "A"
+    )
+    assert [picture.series for picture in pictures] == [
+        "T1", "FLAIR", "ADC", "brain_segmentation", "tumor_segmentation",
+    ]  # fmt: skip
     assert {(picture.slice_index, picture.chosen_by) for picture in pictures} == {(9, "middle of the brain")}
 
 
@@ -100,7 +106,8 @@ def test_views_of_another_modality_are_passed_over(tmp_path: Path) -> None:
     assert [p.view for p in render_study(study(tmp_path), views, tmp_path / "d" / "images" / "A")] == ["flair-axial"]
 
 
-def test_a_kind_that_is_not_there_yet_is_an_error_of_the_config(tmp_path: Path) -> None:
+def test_a_kind_that_nothing_renders_is_an_error_of_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(KINDS, "montage")
     with pytest.raises(BadInput, match="view 'grid': no kind 'montage'"):
         render_study(study(tmp_path), {"grid": MontageView(kind="montage")}, tmp_path / "d" / "images" / "A")
 
@@ -116,20 +123,39 @@ def test_pictures_do_not_depend_on_the_order_of_views_or_files(tmp_path: Path) -
         assert (tmp_path / "one" / picture.path).read_bytes() == (tmp_path / "two" / picture.path).read_bytes()
 
 
-def test_no_file_is_read_twice_and_none_that_no_view_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads: Counter[str] = Counter()
+opened: Counter[str] = Counter()
+"""How often each NIfTI was opened, by its name."""
 
-    def counted(path: Path, **more: bool) -> object:
-        reads[path.name] += 1
-        return read_volume(path, **more)
 
-    monkeypatch.setattr(files, "read_volume", counted)
+def _count(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and str(arguments[0]).endswith(".nii.gz"):
+        opened[Path(str(arguments[0])).name] += 1
+
+
+sys.addaudithook(_count)
+
+
+@pytest.mark.parametrize("slice_", ["largest-tumour", "middle", "largest-label-4", "largest-label-1"])
+@pytest.mark.parametrize("tumour", [True, False])
+def test_no_file_is_opened_twice_and_none_that_no_view_needs(tmp_path: Path, slice_: str, tumour: bool) -> None:
+    """By Python's own record of opened files, whatever opens them; whole volumes and montages among the views."""
     one = study(tmp_path)
+    if not tumour:
+        save(Path(one.images["tumor_segmentation"]), np.zeros(SHAPE, dtype=np.int16))
     Path(one.images["T1"]).write_bytes(b"broken")
-    views: dict[str, View] = {"a": SliceView(series="FLAIR"), "b": SliceView(series=("ADC", "FLAIR"), plane="sagittal")}
-    render_study(one, views, tmp_path / "d" / "images" / "A")
-    names = ("FLAIR", "ADC", "brain_segmentation", "tumor_segmentation")
-    assert reads == {f"A_{name}.nii.gz": 1 for name in names}
+    views: dict[str, View] = {
+        "a": SliceView(series="FLAIR", slice=slice_),
+        "b": SliceView(series=("ADC", "FLAIR", "brain_segmentation"), plane="sagittal", slice=slice_),
+        "c": SliceView(series=("tumor_segmentation", "FLAIR"), plane="coronal"),
+        "d": MontageView(kind="montage", series=("FLAIR", "ADC"), planes=("axial", "coronal"), slice=slice_),
+    }
+    needed = {"FLAIR": 1, "ADC": 1, "tumor_segmentation": 1, "brain_segmentation": 1}
+    for more in ({}, {"e": VolumeView(kind="volume", slices=4)}, {"0": VolumeView(kind="volume", series="ADC")}):
+        opened.clear()
+        render_study(one, {**views, **more}, tmp_path / "d" / "images" / "A")
+        assert {name: count for name, count in opened.items() if name.startswith("A_")} == {
+            f"A_{name}.nii.gz": count for name, count in needed.items()
+        }
 
 
 def test_pictures_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
@@ -140,7 +166,7 @@ def test_pictures_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
 
 
 def test_kinds_name_what_a_view_can_be() -> None:
-    assert set(KINDS) == {"slice", "frontal"}
+    assert set(KINDS) == {"slice", "montage", "volume", "frontal"}
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------
@@ -253,7 +279,7 @@ def test_every_kind_of_bad_file_is_listed_with_its_reason_and_the_others_go_on(t
         assert rows[name]["reason"].startswith(reason), name
         assert (rows[name]["stage"], rows[name]["patient"]) == ("images", one.patient)
         content = json.loads((dataset / "images" / name / "views.json").read_text())
-        assert content == {"study": name, "problem": rows[name]["reason"], "pictures": []}
+        assert content == {"study": name, "problem": rows[name]["reason"], "left_out": [], "pictures": []}
     pictures = read_pictures(dataset / "images.parquet")
     assert [(p.study, p.view) for p in pictures] == [(s, v) for s in "AB" for v in ("flair-axial", "small")]
 

@@ -94,7 +94,7 @@ def test_truncated(tmp_path: Path, share: float) -> None:
 def test_truncated_without_gzip(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.nii", values())
     path.write_bytes(path.read_bytes()[:-10])
-    assert reason(path) == "truncated: 230 of 240 bytes of voxels"
+    assert reason(path) == "truncated: at most 230 of 240 bytes of voxels"
 
 
 def test_only_the_checksum_is_cut_off(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from overread.config import CalibratedModel, Reliance
 from overread.errors import BadInput, NotAnswered
 from overread.records import Trial, read_responses, request_key, write_trials
 from overread.responses import commands
-from overread.responses.answering import Counts, answer_trials, guard_restricted
+from overread.responses.account import read_cost
+from overread.responses.answering import Counts, answer_all, answer_trials, guard_restricted
 from overread.responses.backends import Answer, Backend, load
 
 from .conftest import make_trial
@@ -297,3 +298,23 @@ def test_the_command_names_what_is_wrong_with_a_model() -> None:
     result = CliRunner().invoke(commands.app, arguments)
     assert isinstance(result.exception, BadInput)
     assert "reliance" in str(result.exception)
+
+
+def test_several_files_are_answered_by_one_back_end(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    runs = {"s": 2, "t": 1}
+    for setting, run in (("s", 1), ("s", 2), ("t", 1)):
+        trials = [make_trial(number, setting=setting, run=run) for number in range(3)]
+        write_trials(trials, folder / "trials" / setting / f"run-{run}.parquet")
+    back_end = Counting(fails=["q1"])
+    with pytest.raises(NotAnswered, match=r"3 of 3 files lack answers"):
+        answer_all(folder, MODEL, "m", runs, tmp_path / "work", backend=back_end)
+    assert len(back_end.asked) == 9, "a failed request in one file stops no other file"
+    again = Counting()
+    assert answer_all(folder, MODEL, "m", runs, tmp_path / "work", backend=again) == [Counts(asked=1, kept=2)] * 3
+    assert again.asked == ["q1"] * 3
+    for setting, run in (("s", 1), ("s", 2), ("t", 1)):
+        path = folder / "responses" / "m" / setting / f"run-{run}.parquet"
+        assert {(each.setting, each.run) for each in read_responses(path)} == {(setting, run)}
+        cost = read_cost(path.with_suffix(".cost.json"))
+        assert (cost.requests, cost.jobs) == (3, 2)

@@ -9,78 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
-from overread.config import FINDINGS, MimicCxr
+from data.mimic_release import Release, Size, write_release
+from overread.config import MimicCxr
 from overread.errors import BadInput
-from overread.records import Study
-from overread.studies.mimic_cxr import clock_time, read, sections
+from overread.studies.mimic_cxr import read
+from overread.studies.mimic_tables import clock_time
 from overread.studies.phantom.marker import mark
-
-LABELS = sorted([*FINDINGS, "No Finding"])
-REPORT = " " * 33 + "FINAL REPORT\n \n FINDINGS: \n \n The lungs are\n clear.\n \n IMPRESSION: \n \n Normal chest.\n"
-
-
-class Release:
-    """A folder in the layout of the release, built row by row."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.metadata: list[str] = []
-        self.labels: list[str] = []
-        self.split: list[str] = []
-
-    def image(
-        self,
-        patient: int,
-        study: int,
-        dicom: str,
-        view: str = "PA",
-        date: str = "21800506",
-        clock: str = "213014.5",
-        split: str = "test",
-    ) -> Path:
-        self.metadata.append(f"{dicom},{patient},{study},CHEST (PA AND LAT),{view},64,48,{date},{clock}")
-        self.split.append(f"{dicom},{study},{patient},{split}")
-        path = self.root / f"files/p{str(patient)[:2]}/p{patient}/s{study}/{dicom}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.linear_gradient("L").save(path, quality=90)
-        return path
-
-    def report(self, patient: int, study: int, text: str = REPORT, under: str = "files") -> Path:
-        path = self.root / f"{under}/p{str(patient)[:2]}/p{patient}/s{study}.txt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def label(self, patient: int, study: int, **values: str) -> None:
-        named = {name.replace("_", " "): value for name, value in values.items()}
-        self.labels.append(f"{patient},{study}," + ",".join(named.get(name, "") for name in LABELS))
-
-    def whole(self, patient: int, study: int, dicom: str) -> Path:
-        """A study without a flaw."""
-        self.report(patient, study)
-        self.label(patient, study, Edema="1.0")
-        return self.image(patient, study, dicom)
-
-    def read(self, packed: bool = True, **section: object) -> dict[str, Study]:
-        tables = {
-            "metadata": (
-                "dicom_id,subject_id,study_id,PerformedProcedureStepDescription,ViewPosition,Rows,Columns,StudyDate,StudyTime",
-                self.metadata,
-            ),
-            "split": ("dicom_id,study_id,subject_id,split", self.split),
-            "chexpert": ("subject_id,study_id," + ",".join(LABELS), self.labels),
-        }
-        for name, (head, lines) in tables.items():
-            text = "\n".join([head, *lines]) + "\n"
-            path = self.root / f"mimic-cxr-2.0.0-{name}.csv"
-            if packed:
-                path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(text.encode()))
-            else:
-                path.write_text(text)
-        config = {"source": "mimic-cxr", "root": str(self.root), "questions": {"origin": "findings"}, **section}
-        return {study.study: study for study in read("cxr", MimicCxr.model_validate(config), self.root)}
+from overread.studies.remarks import Remarks
 
 
 @pytest.fixture
@@ -142,8 +78,8 @@ def test_an_image_without_a_time_comes_last_and_a_view_without_a_name_is_not_fro
 
 @given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
 def test_clock_times_sort_as_time_does(hour: int, minute: int, second: int, milli: int) -> None:
-    """The release writes HHMMSS.fff as a number."""
-    text = clock_time(hour * 10000 + minute * 100 + second + milli / 1000)
+    """The release writes HHMMSS.fff as a number, without the zeros before and after it."""
+    text = clock_time(str(hour * 10000 + minute * 100 + second + milli / 1000))
     assert text == f"{hour:02d}{minute:02d}{second:02d}.{milli:03d}"
 
 
@@ -216,107 +152,72 @@ def test_two_flaws_are_both_told(release: Release) -> None:
     assert "missing" in problem and "no labels" in problem and "no report" in problem
 
 
-# -- tables ----------------------------------------------------------------------------------------------------------
+# -- the rule of the frontal image, and the other labeller -----------------------------------------------------------
 
 
-def test_a_missing_table_is_named_with_where_it_belongs(release: Release) -> None:
+def test_the_rule_of_the_frontal_image_is_the_configs(release: Release) -> None:
+    release.whole(10000032, 50000001, "first-pa")
+    release.image(10000032, 50000001, "last-ap", view="AP", clock="220000.0")
+    release.image(10000032, 50000001, "first-lateral", view="LATERAL", clock="100.0")
+
+    def taken(**frontal: object) -> str:
+        return release.read(frontal=frontal)["s50000001"].attributes["dicom_id"]
+
+    assert taken() == "first-pa"
+    assert taken(take="last") == "last-ap"
+    assert taken(prefer="views") == "last-ap"
+    assert taken(views=["PA", "AP"], prefer="views") == "first-pa"
+    assert taken(views=["LATERAL"]) == "first-lateral"
+    assert release.read(frontal={"views": ["LL"]})["s50000001"].problem == "no frontal image (LL)"
+
+
+def test_negbio_labels_come_from_their_own_table(release: Release) -> None:
     release.whole(10000032, 50000001, "a")
     release.read()
-    (release.root / "mimic-cxr-2.0.0-chexpert.csv.gz").unlink()
-    config = {"source": "mimic-cxr", "root": str(release.root), "questions": {"origin": "findings"}}
-    with pytest.raises(BadInput, match=r"chexpert\.csv\.gz: no such file"):
-        read("cxr", MimicCxr.model_validate(config), release.root)
+    release.labels = []
+    release.label(10000032, 50000001, Edema="-1.0")
+    assert release.read(labels="negbio")["s50000001"].labels == {"Edema": "uncertain"}
+    assert (release.root / "mimic-cxr-2.0.0-chexpert.csv.gz").is_file()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"subject_id,study_id\n1,2\n",
-        b"",
-        b"\x00\x01\x02",
-        b"subject_id,study_id," + ",".join(LABELS).encode() + b"\nx,y" + b"," * 14,
-    ],
-)
-def test_a_table_that_is_none_is_refused_in_one_line(release: Release, content: bytes) -> None:
-    release.whole(10000032, 50000001, "a")
-    release.read()
-    (release.root / "mimic-cxr-2.0.0-chexpert.csv.gz").write_bytes(gzip.compress(content))
-    config = {"source": "mimic-cxr", "root": str(release.root), "questions": {"origin": "findings"}}
-    with pytest.raises(BadInput, match="chexpert") as caught:
-        read("cxr", MimicCxr.model_validate(config), release.root)
-    assert "\n" not in str(caught.value)
+# -- the size of the test split ----------------------------------------------------------------------------------------
 
 
-def test_a_truncated_table_is_refused(release: Release) -> None:
-    release.whole(10000032, 50000001, "a")
-    release.read()
-    path = release.root / "mimic-cxr-2.0.0-metadata.csv.gz"
-    path.write_bytes(path.read_bytes()[:-9])
-    config = {"source": "mimic-cxr", "root": str(release.root), "questions": {"origin": "findings"}}
-    with pytest.raises(BadInput, match="metadata"):
-        read("cxr", MimicCxr.model_validate(config), release.root)
-
-
-def test_the_tables_of_the_whole_release_are_read_in_seconds(release: Release) -> None:
-    """227,835 studies; one of them is of the wanted split, so that tables alone are timed."""
-    release.whole(10000032, 50000001, "a")
-    count = 227_834
-    release.metadata += [
-        f"d{n},{11_000_000 + n // 3},{51_000_000 + n},CHEST,PA,64,48,21800506,{n % 235959}.5" for n in range(count)
-    ]
-    release.labels += [
-        f"{11_000_000 + n // 3},{51_000_000 + n}" + ",1.0,,0.0,,,,,-1.0,,,,,,".ljust(15, ",") for n in range(count)
-    ]
-    release.split += [f"d{n},{51_000_000 + n},{11_000_000 + n // 3},train" for n in range(count)]
-    started = time.process_time()
-    assert set(release.read(packed=False, split="test")) == {"s50000001"}
-    assert time.process_time() - started < 15
-
-
-# -- sections --------------------------------------------------------------------------------------------------------
-
-
-def test_the_last_section_of_a_name_wins_over_an_addendum_and_a_preliminary_reading() -> None:
-    text = (
-        "                 FINAL ADDENDUM\n ADDENDUM:  The IMPRESSION was changed.\n \n IMPRESSION:  Effusion.\n \n"
-        "                 FINAL REPORT\n EXAMINATION:  CHEST (PA AND LAT)\n \n INDICATION:  ___ year old man\n \n"
-        " FINDINGS: \n \n No effusion.  Dr. ___ was\n called.\n \n IMPRESSION: \n \n Normal.\n"
-    )
-    assert sections(text) == {"findings": "No effusion. Dr. ___ was called.", "impression": "Normal."}
-
-
-def test_an_empty_last_section_does_not_erase_an_earlier_one() -> None:
-    assert sections(" FINDINGS:  Clear lungs.\n \n IMPRESSION:  Normal.\n IMPRESSION: \n")["impression"] == "Normal."
-
-
-def test_other_sections_end_the_one_before_and_are_left_out() -> None:
-    text = " FINDINGS:  Clear.\n RECOMMENDATION(S):  None.\n IMPRESSION:  Normal.\n NOTIFICATION:  Dr. ___ at 9:15.\n"
-    assert sections(text) == {"findings": "Clear.", "impression": "Normal."}
-
-
-def test_findings_under_the_name_of_the_views() -> None:
-    text = (
-        " HISTORY:  Cough.\n \n PA AND LATERAL VIEWS OF THE CHEST:  The heart is large and both lungs are clear.\n \n"
-        " IMPRESSION:  Large heart.\n"
-    )
-    assert sections(text) == {
-        "findings": "The heart is large and both lungs are clear.",
-        "impression": "Large heart.",
+def test_the_test_split_is_counted_at_each_step_and_read_in_under_a_minute(tmp_path: Path) -> None:
+    """293 patients, 3,269 studies, 5,159 images (3,653 frontal, 1,502 lateral, 4 other); 70 studies lack something."""
+    size = write_release(tmp_path)
+    assert (size.images, size.usable) == (5159, 3199)
+    remarks = Remarks()
+    section = MimicCxr(source="mimic-cxr", root=str(tmp_path), questions={"origin": "findings"}, split="test")
+    started = time.perf_counter()
+    studies = read("cxr", section, tmp_path, remarks)
+    seconds = time.perf_counter() - started
+    print(f"\n{len(studies)} studies of {size.patients} patients, {size.images} images listed: read in {seconds:.1f} s")
+    remarks.count_studies(studies)
+    assert remarks.counts == {
+        "images listed": 5159,
+        "frontal images (AP, PA)": 3653,
+        "lateral images (LATERAL, LL)": 1502,
+        "other images": 4,
+        "studies without a frontal image": 0,
+        "studies whose frontal image can't be read": 0,
+        "studies without labels that can be used": 8,
+        "studies without a report": 62,
+        "studies with two patients or splits": 0,
+        "studies": 3269,
+        "patients": 293,
+        "studies that can be used": 3199,
+        "patients of those": 293,
     }
+    assert remarks.rows == []
+    assert seconds < 60
 
 
-def test_without_sections_the_body_is_the_findings() -> None:
-    assert sections(" " * 33 + "FINAL REPORT\n \n AP chest on ___: lungs\n clear.\n") == {
-        "findings": "AP chest on ___: lungs clear."
-    }
-    assert sections(" \n") == {}
-
-
-def test_only_impression_is_no_findings() -> None:
-    assert sections(" IMPRESSION:  Normal.\r\n") == {"impression": "Normal."}
-
-
-def test_a_colon_inside_a_sentence_is_no_header() -> None:
-    assert sections(" FINDINGS:  Compared with ___: no change.\n NG tube: in the stomach.\n") == {
-        "findings": "Compared with ___: no change. NG tube: in the stomach."
-    }
+def test_what_is_read_does_not_depend_on_the_order_of_the_rows(tmp_path: Path, release: Release) -> None:
+    write_release(tmp_path, Size(7, 40, 50, 20, 4, 3, 2))
+    before = read("cxr", release.section(), tmp_path)
+    for name in ("metadata", "split", "chexpert"):
+        path = tmp_path / f"mimic-cxr-2.0.0-{name}.csv.gz"
+        head, *lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        path.write_bytes(gzip.compress("\n".join([head, *reversed(lines)]).encode()))
+    assert read("cxr", release.section(), tmp_path) == before

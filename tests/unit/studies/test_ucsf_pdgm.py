@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 from pathlib import Path
 
-import nibabel as nib
-import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from overread.config import FileQuestions, UcsfPdgm
+from data.ucsf_release import CORE, header_file, read, scans, section
 from overread.errors import BadInput
-from overread.records import Study, read_studies
+from overread.records import read_studies
 from overread.studies import ucsf_pdgm
 from overread.studies.commands import app
 from overread.studies.phantom.marker import mark
-
-CORE = ("T1", "T1c", "T2", "FLAIR", "tumor_segmentation")
-GRID = (240, 240, 155)
-
-
-def header_file(path: Path, shape: tuple[int, ...] = GRID) -> None:
-    """A NIfTI file's beginning: the reader looks no further."""
-    header = nib.Nifti1Header()
-    header.set_data_dtype(np.int16)
-    header.set_data_shape(shape)
-    header.set_sform(np.diag([-1, -1, 1, 1]), code=1)
-    header["vox_offset"], header["magic"] = 352, b"n+1"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(header.binaryblock + bytes(4 + 1000), mtime=0))
-
-
-def scans(root: Path, study: str, series: tuple[str, ...] = CORE) -> Path:
-    folder = root / "UCSF-PDGM-v5" / f"{study}_nifti"
-    for name in series:
-        header_file(folder / f"{study}_{name}.nii.gz")
-    return folder
-
-
-def section(root: Path, **more: object) -> UcsfPdgm:
-    questions = FileQuestions(origin="file", path="questions.jsonl")
-    return UcsfPdgm(source="ucsf-pdgm", root=str(root), questions=questions, **more)
-
-
-def read(root: Path, **more: object) -> dict[str, Study]:
-    studies = ucsf_pdgm.read("pdgm", section(root, **more), root)
-    assert [study.study for study in studies] == sorted(study.study for study in studies)
-    return {study.study: study for study in studies}
-
+from overread.studies.remarks import Remarks
 
 # -- what is there ---------------------------------------------------------------------------------------------------
 
@@ -156,7 +125,7 @@ def test_the_scanners_own_grid_is_allowed_where_the_release_has_it(tmp_path: Pat
 def test_a_tumour_mask_is_not_needed_where_a_network_makes_it(tmp_path: Path) -> None:
     scans(tmp_path, "UCSF-PDGM-0001", ("T1", "T1c", "T2", "FLAIR"))
     assert read(tmp_path)["UCSF-PDGM-0001"].problem == "tumor_segmentation: missing"
-    made = read(tmp_path, segmentation="swin-unetr", checkpoint="/models/model.pt")
+    made = read(tmp_path, segmentation={"method": "swin-unetr", "checkpoint": "/models/model.pt"})
     assert made["UCSF-PDGM-0001"].problem is None
 
 
@@ -179,63 +148,155 @@ def test_a_missing_folder_or_table_is_named(tmp_path: Path) -> None:
         read(tmp_path, reports=str(tmp_path / "absent"))
 
 
-def test_a_study_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+def test_a_study_that_is_there_twice_is_not_used_and_the_others_are(tmp_path: Path) -> None:
     scans(tmp_path, "UCSF-PDGM-0004")
+    scans(tmp_path, "UCSF-PDGM-0005")
     header_file(tmp_path / "older" / "UCSF-PDGM-004_nifti" / "UCSF-PDGM-004_T1.nii.gz")
-    with pytest.raises(BadInput, match="there twice"):
-        read(tmp_path)
+    studies = read(tmp_path)
+    assert "there twice" in (studies["UCSF-PDGM-0004"].problem or "")
+    assert studies["UCSF-PDGM-0005"].problem is None
 
 
-# -- reports, truth --------------------------------------------------------------------------------------------------
-
-REPORT = """MRI BRAIN WITH AND WITHOUT CONTRAST
-
-CLINICAL HISTORY: Seizure.
-
-Findings: A mass lies in the
-left frontal lobe.
-Ventricles: normal.
-
-IMPRESSION:
-1. Glioma.
-2. No bleed.
-"""
-
-
-def test_findings_and_impression_are_cut_from_a_report_and_nothing_else_is(tmp_path: Path) -> None:
-    texts = {"UCSF-PDGM-0001": REPORT, "UCSF-PDGM-0002": "Just a sentence.", "UCSF-PDGM-0003": "HISTORY: Seizure."}
-    (tmp_path / "texts").mkdir()
-    for study, text in texts.items():
+def test_a_scan_under_both_of_its_ids_is_counted_once(tmp_path: Path) -> None:
+    """Older releases call the follow-up scan 0391_FU016d 0289: both folders hold the same scan of patient 0391."""
+    for study in ("UCSF-PDGM-0289", "UCSF-PDGM-0391", "UCSF-PDGM-0391_FU016d", "UCSF-PDGM-0175"):
         scans(tmp_path, study)
-        (tmp_path / "texts" / f"{study}.txt").write_text(text)
-    studies = read(tmp_path, reports=str(tmp_path / "texts"))
-    assert studies["UCSF-PDGM-0001"].report == {
-        "findings": "A mass lies in the left frontal lobe. Ventricles: normal.",
-        "impression": "1. Glioma. 2. No bleed.",
+    remarks = Remarks()
+    studies = {study.study: study for study in ucsf_pdgm.read("pdgm", section(tmp_path), tmp_path, remarks)}
+    assert studies["UCSF-PDGM-0289"].problem == (
+        "the same scan as UCSF-PDGM-0391_FU016d, under the id of older releases: not counted twice"
+    )
+    usable = {name: study.patient for name, study in studies.items() if study.problem is None}
+    assert usable == {
+        "UCSF-PDGM-0175": "UCSF-PDGM-0396",
+        "UCSF-PDGM-0391": "UCSF-PDGM-0391",
+        "UCSF-PDGM-0391_FU016d": "UCSF-PDGM-0391",
     }
-    for study in ("UCSF-PDGM-0002", "UCSF-PDGM-0003"):
-        assert studies[study].report == {}
-        assert studies[study].attributes["unusable report"] == "the report has no Findings or Impression heading"
-    assert "unusable report" not in studies["UCSF-PDGM-0001"].attributes
+    remarks.count_studies(studies.values())
+    assert remarks.counts["studies that can be used"] == 3 and remarks.counts["patients of those"] == 2
 
 
-def test_reports_come_from_a_folder_or_a_table(tmp_path: Path) -> None:
-    for study in ("UCSF-PDGM-0004", "UCSF-PDGM-0005"):
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ("0289", "0391_FU016d"), ("0175", "0396_FU175d"), ("0181", "0409_FU001d"),
+        ("0138", "0429_FU003d"), ("0278", "0431_FU001d"), ("0315", "0433_FU007d"),
+    ],
+)  # fmt: skip
+def test_rows_and_reports_under_the_former_id_belong_to_the_same_scan(tmp_path: Path, former: str, now: str) -> None:
+    scans(tmp_path, f"UCSF-PDGM-{now}")
+    (tmp_path / "UCSF-PDGM-metadata_v1.csv").write_text(f"ID,Sex\nUCSF-PDGM-{former},F\n")
+    (tmp_path / "reports.csv").write_text(f"study,findings\nUCSF-PDGM-{int(former):03d},A mass.\n")
+    study = read(tmp_path, reports=str(tmp_path / "reports.csv"))[f"UCSF-PDGM-{now}"]
+    assert study.attributes == {"Sex": "F"}
+    assert study.report == {"findings": "A mass."}
+    assert study.patient == f"UCSF-PDGM-{now[:4]}"
+
+
+def test_all_files_of_a_follow_up_scan_are_found_by_their_suffix(tmp_path: Path) -> None:
+    folder = scans(tmp_path, "UCSF-PDGM-0396_FU175d", ucsf_pdgm.SERIES)
+    header_file(folder / "UCSF-PDGM-0396_FU175d_DTI_eddy_noreg.nii.gz", (256, 256, 64, 56))
+    header_file(folder / "UCSF-PDGM-0396_FU175d_ASL_M0.nii.gz", (128, 128, 40))
+    study = read(tmp_path)["UCSF-PDGM-0396_FU175d"]
+    assert len(study.images) == 24 and set(study.images) == set(ucsf_pdgm.SERIES)
+    assert all(Path(path).name == f"UCSF-PDGM-0396_FU175d_{name}.nii.gz" for name, path in study.images.items())
+
+
+@given(st.integers(1, 9999), st.one_of(st.none(), st.integers(0, 999)))
+def test_an_id_of_any_number_of_digits_names_one_scan(number: int, days: int | None) -> None:
+    ending = "" if days is None else f"_FU{days:03d}d"
+    for digits in range(len(str(number)), 5):
+        for text in (f"UCSF-PDGM-{number:0{digits}d}", f"  UCSF-PDGM-{number:0{digits}d}"):
+            assert ucsf_pdgm.whole_id(text + ending) == f"UCSF-PDGM-{number:04d}{ending}"
+    assert ucsf_pdgm.whole_id(f"UCSF-PDGM-{number:04d}{ending}x") is None
+
+
+@given(st.text(max_size=30))
+def test_what_is_no_id_is_none_and_an_id_is_its_own(text: str) -> None:
+    """No id is made out of other text, and reading an id again changes nothing."""
+    found = ucsf_pdgm.whole_id(text)
+    if found is None:
+        return
+    assert text.strip().startswith("UCSF-PDGM-")
+    assert ucsf_pdgm.whole_id(found) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["004", "ucsf-pdgm-0004", "UCSF-PDGM-00004", "UCSF-PDGM-0004_FU", "UCSF-PDGM-", "UCSF-PDGM-٠٠٠٤", ""]
+)
+def test_no_id_is_guessed(text: str) -> None:
+    assert ucsf_pdgm.whole_id(text) is None
+
+
+def test_odd_files_and_rows_are_told_with_their_keys(tmp_path: Path) -> None:
+    folder = scans(tmp_path, "UCSF-PDGM-0004", (*CORE, "ASL", "SWI"))
+    header_file(folder / "UCSF-PDGM-0004_PET.nii.gz")
+    header_file(folder / "UCSF-PDGM-0005_ADC.nii.gz")
+    header_file(folder / "UCSF-PDGM-0004_SWI.nii")
+    (tmp_path / "UCSF-PDGM-v5" / "UCSF-PDGM-4b_nifti").mkdir()
+    (tmp_path / "UCSF-PDGM-metadata_v5.csv").write_text(
+        "ID,Sex,Age at MRI\nUCSF-PDGM-004,M,sixty\nPDGM-5,F,50\nUCSF-PDGM-006,F\n"
+        "UCSF-PDGM-007,F,1\nUCSF-PDGM-0007,F,2\n"
+    )
+    remarks = Remarks()
+    (study,) = ucsf_pdgm.read("pdgm", section(tmp_path), tmp_path, remarks)
+    assert study.problem is None
+    assert study.attributes == {
+        "Sex": "M",
+        "Age at MRI": "sixty",
+        "unusable ADC": "UCSF-PDGM-0005_ADC.nii.gz: another study's name",
+        "unusable SWI": "SWI: two files: UCSF-PDGM-0004_SWI.nii, UCSF-PDGM-0004_SWI.nii.gz; keep one",
+    }
+    assert sorted((Path(row.file).name, row.key, row.remark) for row in remarks.rows) == [
+        ("UCSF-PDGM-0004_PET.nii.gz", "UCSF-PDGM-0004", "no series of this data set: left out"),
+        ("UCSF-PDGM-0004_SWI.nii", "UCSF-PDGM-0004", study.attributes["unusable SWI"]),
+        ("UCSF-PDGM-0005_ADC.nii.gz", "UCSF-PDGM-0004", study.attributes["unusable ADC"]),
+        ("UCSF-PDGM-4b_nifti", "UCSF-PDGM-4b_nifti", "no folder of a study: its name is no id"),
+        ("UCSF-PDGM-metadata_v5.csv", "PDGM-5", "row 2: no id of a study: left out"),
+        (
+            "UCSF-PDGM-metadata_v5.csv",
+            "UCSF-PDGM-0007",
+            "row 5: UCSF-PDGM-0007 has rows that differ: none of them is used",
+        ),
+        ("UCSF-PDGM-metadata_v5.csv", "UCSF-PDGM-004", "row 1: Age at MRI is 'sixty': kept as it stands"),
+        ("UCSF-PDGM-metadata_v5.csv", "UCSF-PDGM-006", "row 3: 2 cells where the head has 3: left out"),
+    ]
+
+
+def test_the_overlap_with_brats_is_an_attribute_and_counted(tmp_path: Path) -> None:
+    for study in ("UCSF-PDGM-0004", "UCSF-PDGM-0005", "UCSF-PDGM-0006"):
         scans(tmp_path, study)
-    texts = tmp_path / "texts"
-    texts.mkdir()
-    (texts / "UCSF-PDGM-004.txt").write_text(REPORT)
-    (tmp_path / "whole.csv").write_text('study,report\nUCSF-PDGM-0004,"' + REPORT + '"\n')
-    (tmp_path / "parts.csv").write_text("ID,Findings,Impression\nUCSF-PDGM-004,A mass lies.,Glioma.\n")
-    for source in (texts, tmp_path / "whole.csv"):
-        studies = read(tmp_path, reports=str(source))
-        assert studies["UCSF-PDGM-0004"].report["impression"] == "1. Glioma. 2. No bleed."
-        assert studies["UCSF-PDGM-0005"].report == {}
-    parts = read(tmp_path, reports=str(tmp_path / "parts.csv"))
-    assert parts["UCSF-PDGM-0004"].report == {"findings": "A mass lies.", "impression": "Glioma."}
-    (tmp_path / "other.csv").write_text("name,text\n1,2\n")
-    with pytest.raises(BadInput, match="needs a column study or id"):
-        read(tmp_path, reports=str(tmp_path / "other.csv"))
+    (tmp_path / "UCSF-PDGM-metadata_v5.csv").write_text(
+        "ID,BraTS21 ID,BraTS21 Segmentation Cohort\nUCSF-PDGM-004,BraTS2021_00097,Training\nUCSF-PDGM-005,,\n"
+        "UCSF-PDGM-006,unknown,Unknown\nUCSF-PDGM-541,BraTS2021_00098,Training\n"
+    )
+    remarks = Remarks()
+    studies = ucsf_pdgm.read("pdgm", section(tmp_path), tmp_path, remarks)
+    assert [study.attributes for study in studies] == [
+        {"BraTS21 ID": "BraTS2021_00097", "BraTS21 Segmentation Cohort": "Training"},
+        {},
+        {},
+    ]
+    assert remarks.counts["usable studies in the training data of BraTS 2021"] == 1
+    assert remarks.counts["rows of metadata without scans"] == 1
+
+
+def test_links_out_of_the_folder_and_pipes_are_not_opened(tmp_path: Path) -> None:
+    folder = scans(tmp_path / "data", "UCSF-PDGM-0004", (*CORE, "ADC"))
+    outside = tmp_path / "elsewhere.nii.gz"
+    (folder / "UCSF-PDGM-0004_T1.nii.gz").rename(outside)
+    (folder / "UCSF-PDGM-0004_T1.nii.gz").symlink_to(outside)
+    (folder / "UCSF-PDGM-0004_ADC.nii.gz").unlink()
+    os.mkfifo(folder / "UCSF-PDGM-0004_ADC.nii.gz")
+    (folder / "UCSF-PDGM-0004_SWI.nii.gz").symlink_to(folder / "UCSF-PDGM-0004_T2.nii.gz")
+    study = read(tmp_path / "data")["UCSF-PDGM-0004"]
+    assert f"a symbolic link leads outside the data set's folder, to {outside}" in (study.problem or "")
+    assert study.attributes["unusable ADC"] == "UCSF-PDGM-0004_ADC.nii.gz: not a regular file"
+    assert "SWI" in study.images
+    assert read(tmp_path / "data", follow_links=True)["UCSF-PDGM-0004"].problem is None
+
+
+# -- truth ----------------------------------------------------------------------------------------------------------
 
 
 def test_truth_is_taken_only_from_a_folder_that_is_marked_as_made(tmp_path: Path) -> None:

@@ -12,12 +12,17 @@ import pandas as pd
 import pytest
 
 from data.handmade import Asked, read, write_cell
-from overread.config import CalibratedModel, Comparison, Statistics
+from overread.config import CalibratedModel, Comparison, Effect, Setting, Statistics
 from overread.records import Block, Trial
 from overread.responses.backends.calibrated import CalibratedBackend
 from overread.tables.accuracy import accuracy_table
 from overread.tables.bootstrap import Interval, Ratio, ratio_difference, ratio_interval
+from overread.tables.effects import effects_table
+from overread.tables.findings import findings_table
 from overread.tables.flips import flips_table
+from overread.tables.modality import ADDED, modality_table
+from overread.tables.own_label import own_label_table
+from overread.tables.significance import significance_table
 
 IMAGE = Block(role="image", image="picture.png", pixels="0" * 64)
 REPORT = Block(role="report", text="Report.")
@@ -49,8 +54,8 @@ def yes_no_trial(question: str, patient: str, own: str, pictured: str | None, *,
     blocks = ((IMAGE,) if pictured is not None else ()) + ((REPORT,) if report else ())
     return Trial.model_construct(
         trial="", dataset="data", setting="", run=1, question=question, study=f"study of {question}", patient=patient,
-        image_study=None if pictured is None else "shown", label=own, image_label=pictured, blocks=blocks,
-        options=("yes", "no"), permutation=(0, 1), answer=("yes", "no").index(own), readout="yes-no",
+        image_study=None if pictured is None else "shown", label=own, report_label=own, image_label=pictured,
+        blocks=blocks, options=("yes", "no"), permutation=(0, 1), answer=("yes", "no").index(own), readout="yes-no",
     )  # fmt: skip
 
 
@@ -211,3 +216,67 @@ def test_the_whole_table_finds_a_known_reliance(tmp_path: Path):
     table = swap(tmp_path, reader(image=0.6, unparsed=0.05))
     assert table.loc["all", "low"] <= 0.6 <= table.loc["all", "high"]
     assert table.loc["all", "high"] - table.loc["all", "low"] < 0.12
+
+
+# -- the tables of the audit -------------------------------------------------------------------------------------------
+
+FEW = Statistics(draws=1000)
+AUDIT = {
+    name: Setting.model_validate(one)
+    for name, one in {
+        "question": {}, "report": {"report": "full"}, "image": {"images": "frontal"},
+        "both": {"images": "frontal", "report": "full"}, "image-swapped": {"images": "frontal", "source": "substitute"},
+        "both-swapped": {"images": "frontal", "report": "full", "source": "substitute"},
+    }.items()
+}  # fmt: skip
+SWAPS = {name: Comparison(flips=(name, f"{name}-swapped")) for name in ("image", "both")}
+TAKEN = {"taken": Effect(minus=("image", "both"))}
+
+
+def shown_to(backend: CalibratedBackend, setting: Setting) -> list[Asked]:
+    """The answers to 900 questions of four options under a setting; the swapped picture's truth always differs."""
+    asked = four_options(900, shuffled=True, swapped=setting.source == "substitute")
+    given = []
+    for one in asked:
+        if setting.images == "none":
+            one = replace(one, image=None)
+        trial = one.trial("data", "setting", 1)
+        blocks = (IMAGE,) * (setting.images != "none") + (REPORT,) * (setting.report == "full")
+        told = {"blocks": (*blocks, *trial.blocks), "report_label": one.right}
+        (answer,) = backend.answer([trial.model_copy(update=told)], Path())
+        given.append(replace(one, given=trial.options[int(answer.text.split(".")[0]) - 1]))
+    return given
+
+
+def test_the_audit_finds_what_a_reader_of_known_reliance_does(tmp_path: Path):
+    """Follows the report in 0.5, else the picture in 0.6, else one of four options by chance.
+
+    Right: question 1/4; report 0.5 + 0.5 / 4 = 0.625; image 0.6 + 0.4 / 4 = 0.7; both 0.5 + 0.5 x 0.7 = 0.85. The swap
+    flips 0.6 without the report and 0.5 x 0.6 with it. Against the picture shown, the report is no help after a swap:
+    an answer that follows it is wrong, the rest is right in 0.7.
+    """
+    backend = reader(image=0.6, report=0.5)
+    cells = read(tmp_path, *(write_cell(tmp_path, name, shown_to(backend, one)) for name, one in AUDIT.items()))
+    shown = modality_table(cells, AUDIT, FEW).set_index("shown")
+    truths = {"question": 1 / 4, "report": 0.625, "image": 0.7, "both": 0.85}
+    truths |= {"image added to the question": 0.45, "image added to the report": 0.225}
+    own = own_label_table(cells, SWAPS, FEW).set_index(["comparison", "arm"])
+    flips = flips_table(cells, SWAPS, FEW)
+    found = findings_table(cells, flips, SWAPS, TAKEN, FEW).set_index("group").loc["label-changed"]
+    measured = {name: (row["low"], row["high"], truths[name]) for name, row in shown.iterrows()}
+    for arm, truth in (("first", 0.85), ("second", 0.5 * 0.7), ("difference", 0.5)):
+        measured[f"own label, {arm}"] = (*own.loc[("both", arm), ["low", "high"]], truth)
+    measured["taken by the report"] = (found["low"], found["high"], 0.3)
+    for name, (low, high, truth) in measured.items():
+        assert low - 0.01 <= truth <= high + 0.01, name
+        assert high - low < 0.2, name
+    tests = significance_table(cells, SWAPS, AUDIT, FEW)
+    assert (tests["p_holm"] < 0.001).all()
+
+
+def test_a_reader_that_ignores_the_image_passes_no_test_and_moves_no_margin(tmp_path: Path):
+    backend = reader(report=0.7, first_option=0.3)
+    cells = read(tmp_path, *(write_cell(tmp_path, name, shown_to(backend, one)) for name, one in AUDIT.items()))
+    assert significance_table(cells, SWAPS, AUDIT, FEW)["p_holm"].tolist() == [1, 1]
+    assert (modality_table(cells, AUDIT, FEW).set_index("shown").loc[list(ADDED), ["low", "high"]] == 0).all(axis=None)
+    assert (effects_table(cells, SWAPS, TAKEN, FEW)[["estimate", "low", "high"]] == 0).all(axis=None)

@@ -21,7 +21,10 @@ from overread.tables.make import make_tables
 from overread.tables.spec import TablesSpec
 from overread.tables.writing import write_csv
 
-TABLES = ("accuracy", "accuracy_wide", "blind_hits", "dataset", "effects", "flips", "positions")
+TABLES = (
+    "accuracy", "accuracy_wide", "blind_hits", "cost", "dataset", "effects", "findings", "flips", "layers", "margins",
+    "modality", "noise", "own_label", "positions", "significance",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +82,7 @@ def test_adding_a_model_leaves_the_other_models_rows_as_they_were(run: tuple[Pat
     fewer = {**spec, "cells": [cell for cell in spec["cells"] if cell["model"] != "reader"]}
     made(results, spec, tmp_path / "all")
     made(results, fewer, tmp_path / "fewer")
-    for name in ("accuracy", "flips", "effects", "positions"):
+    for name in ("accuracy", "flips", "effects", "findings", "modality", "own_label", "noise", "layers", "positions"):
         table = pd.read_csv(tmp_path / "all" / f"{name}.csv")
         rest = table[table["model"] != "reader"].reset_index(drop=True)
         pd.testing.assert_frame_equal(rest, pd.read_csv(tmp_path / "fewer" / f"{name}.csv"), check_dtype=False)
@@ -89,7 +92,7 @@ def test_tables_without_a_row_still_have_their_columns(run: tuple[Path, dict[str
     results, spec = run
     cells = [cell for cell in spec["cells"] if cell["setting"] == "single-slice"]
     made(results, {**spec, "cells": cells, "comparisons": {}, "effects": {}}, tmp_path)
-    for name in ("flips", "effects", "blind_hits"):
+    for name in ("flips", "effects", "blind_hits", "findings", "margins", "significance", "own_label", "layers"):
         (line,) = (tmp_path / f"{name}.csv").read_text(encoding="utf-8").splitlines()
         assert line.startswith("dataset,")
 

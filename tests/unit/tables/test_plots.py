@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from overread.errors import BadInput
-from overread.tables import plots
+from overread.tables import forest, layer_curves, plots
 from overread.tables.plots import FIGURES, draw
 from overread.tables.rows import COLUMNS, Row
 from overread.tables.style import COLOURS, MARKERS, marks
@@ -21,7 +21,7 @@ Rows = list[dict[str, object]]
 
 def write_tables(folder: Path, **tables: Rows) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("accuracy", "flips", "effects", "positions"):
+    for name in ("accuracy", "flips", "findings", "layers", "modality", "effects", "positions"):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS[name], lineterminator="\n", restval="")
             writer.writeheader()
@@ -66,7 +66,8 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def keep(figure: Any, rows: list[Row], columns: list[str], out: Path, name: str) -> None:
         kept[name] = figure
 
-    monkeypatch.setattr(plots, "save", keep)
+    for module in (plots, forest, layer_curves):
+        monkeypatch.setattr(module, "save", keep)
     return kept
 
 
@@ -238,6 +239,113 @@ def test_settings_keep_their_order_where_models_lack_some(tmp_path: Path, drawn:
     assert [label.get_text() for label in drawn["accuracy"].axes[0].get_yticklabels()] == ["1", "2", "4"]
 
 
+# -- the noise floor, the forest, the layer curves, modality -----------------------------------------------------------
+
+
+def floors(axis: Any) -> list[tuple[float, float]]:
+    """The ends of the noise floors' bands."""
+    from matplotlib.patches import Rectangle
+
+    found = [one for one in axis.patches if isinstance(one, Rectangle) and 0.99 < one.get_height() < 1.01]
+    return sorted((round(one.get_x(), 6), round(one.get_x() + one.get_width(), 6)) for one in found)
+
+
+def words(axis: Any) -> list[str]:
+    return [one.get_text() for one in axis.texts]
+
+
+def legend_of(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].texts]
+
+
+def test_a_noise_floor_stands_behind_its_flip_rate(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    rows = [flip(floor=0.03, floor_low=0.01, floor_high=0.06), flip("b")]
+    draw(write_tables(tmp_path, flips=rows), {}, tmp_path)
+    for name in ("flips", "flips_by_finding"):
+        axis = drawn[name].axes[0]
+        assert floors(axis) == [(1.0, 6.0)]
+        assert 3.0 in [round(float(line.get_xdata()[0]), 6) for line in axis.lines if len(line.get_xdata()) == 2]
+        assert words(axis) == ["noise floor not measured: one run"], "said where b has none"
+        assert "Noise floor (the same asked again)" in legend_of(drawn[name])
+
+
+def test_where_no_noise_floor_was_measured_the_legend_says_so(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    draw(write_tables(tmp_path, **small()), {}, tmp_path)
+    for name in ("flips", "flips_by_finding"):
+        assert "Noise floor not measured: one run" in legend_of(drawn[name])
+        assert floors(drawn[name].axes[0]) == [] and words(drawn[name].axes[0]) == []
+    assert not [text for text in legend_of(drawn["accuracy"]) if "oise" in text]
+
+
+def finding(group: str = "all", model: str = "a", first: float = 0.3, second: float = 0.1) -> dict[str, object]:
+    return {
+        "dataset": "xray", "model": model, "effect": "effect", "group": group, "first": "without", "second": "with",
+        "rate_first": first, "low_first": first - 0.05, "high_first": first + 0.05, "rate_second": second,
+        "low_second": second - 0.02, "high_second": second + 0.02, "difference": first - second, "low": 0.1,
+        "high": 0.25, "floor": 0.01, "floor_low": 0.0, "floor_high": 0.02,
+    }  # fmt: skip
+
+
+def test_the_forest_has_both_rates_side_by_side_and_their_difference(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    rows = [finding("Edema", first=0.5), finding(), finding(model="b", first=0.4)]
+    draw(write_tables(tmp_path, flips=[flip(), flip("b")], findings=rows), {}, tmp_path)
+    first, second, difference = drawn["findings"].axes
+    titles = [axis.get_title(loc="left") for axis in (first, second, difference)]
+    assert titles == ["xray\nwithout", "\nwith", "\neffect"]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["All pairs", "Edema"]
+    assert (points(first), points(second), points(difference)) == ([30, 40, 50], [10, 10, 10], [20, 30, 40])
+    assert bars(second).count((8.0, 12.0)) == bars(difference).count((10.0, 25.0)) == 3
+    assert floors(first) == floors(second) == [(0.0, 2.0)] * 3 and floors(difference) == []
+
+
+def layer(number: int, rate: float, model: str = "a", mode: str = "from") -> dict[str, object]:
+    return {
+        "dataset": "xray", "model": model, "mode": mode, "layer": number, "flip_rate": rate, "low": rate - 0.02,
+        "high": rate + 0.02, "comparison": f"hiding-{mode}-{number}", "in_view": "with", "no_report": "without",
+    }  # fmt: skip
+
+
+def test_layer_curves_stand_between_their_two_lines_and_out_of_the_other_figures(
+    tmp_path: Path, drawn: dict[str, Any]
+) -> None:
+    layers = [layer(10, 0.05), layer(0, 0.08), layer(2, 0.06), layer(0, 0.02, mode="only")]
+    flips = [flip(comparison=str(one["comparison"]), rate=one["flip_rate"]) for one in layers]
+    flips += [flip(comparison="with", rate=0.04, floor=0.01, floor_low=0.0, floor_high=0.02)]
+    flips += [flip(comparison="without", rate=0.12)]
+    draw(write_tables(tmp_path, flips=flips, layers=layers), {}, tmp_path)
+    whole, single = drawn["layers"].axes
+    assert [axis.get_title(loc="left").splitlines()[1] for axis in (whole, single)] == [
+        "Report hidden from a layer on", "Report hidden in one layer",
+    ]  # fmt: skip
+    curve = next(line for line in whole.lines if line.get_marker() == MARKERS[0])
+    assert list(curve.get_xdata()) == [0, 2, 10], "layers in order, as numbers"
+    assert [round(float(y), 6) for y in curve.get_ydata()] == [8, 6, 5]
+    lines = {line.get_linestyle(): round(float(line.get_ydata()[0]), 6) for line in whole.lines}
+    assert (lines["--"], lines[":"]) == (4.0, 12.0)
+    assert legend_of(drawn["layers"])[1:] == ["Report in full view", "No report", "Noise floor (the same asked again)"]
+    assert [label.get_text() for label in drawn["flips"].axes[0].get_yticklabels()] == ["with", "without"]
+
+
+def test_two_sweeps_read_against_the_same_are_told_apart_by_name(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    other = [{**layer(place, 0.1), "comparison": f"other-from-{place}"} for place in (0, 1)]
+    draw(write_tables(tmp_path, flips=[flip()], layers=[layer(0, 0.1), layer(1, 0.1), *other]), {}, tmp_path)
+    assert [axis.get_title(loc="left").splitlines()[-1] for axis in drawn["layers"].axes] == ["hiding", "other"]
+
+
+def test_modality_shows_each_setting_once_and_no_difference(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    base = {"dataset": "xray", "model": "a", "images": "frontal", "low": 0.5, "high": 0.7}
+    rows = [
+        {**base, "shown": "report", "setting": "r", "balanced_accuracy": 0.6},
+        {**base, "shown": "both", "setting": "b", "balanced_accuracy": 0.65},
+        {**base, "shown": "image added to the report", "setting": "b - r", "balanced_accuracy": 0.05},
+        {**base, "shown": "report", "setting": "r", "balanced_accuracy": 0.6},
+    ]
+    draw(write_tables(tmp_path, accuracy=[accuracy()], modality=rows), {}, tmp_path)
+    (axis,) = drawn["modality"].axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["Report: r", "Image and report: b"]
+    assert points(axis) == [60.0, 65.0]
+
+
 # -- odd tables ------------------------------------------------------------------------------------------------------
 
 
@@ -278,7 +386,7 @@ def test_colours_are_those_of_okabe_and_ito() -> None:
     assert set(COLOURS) == published - {"#F0E442"}
 
 
-@pytest.mark.parametrize("name", ["accuracy", "flips", "effects", "positions"])
+@pytest.mark.parametrize("name", ["accuracy", "flips", "findings", "layers", "modality", "effects", "positions"])
 def test_a_missing_table_is_named(tmp_path: Path, name: str) -> None:
     tables = write_tables(tmp_path / "tables", **small())
     (tables / f"{name}.csv").unlink()

@@ -185,7 +185,7 @@ def test_every_accuracy_stands_in_it_with_its_interval_and_its_counts(run: Run, 
     assert len(table) > 20
     for one in table:
         label = run.spec["models"][one["model"]]["label"]
-        (shown,) = [row for row in rows if row[:2] == [label, one["setting"]] and row[3].startswith("[")]
+        (shown,) = [row for row in rows if row[:2] == [label, one["setting"]] and len(row) == 15 and row[3][0] == "["]
         low, high = (f"{100 * float(one[name]):.1f}" for name in ("low", "high"))
         assert shown[2:4] == [f"{100 * float(one['accuracy']):.1f}", f"[{low}, {high}]"]
         assert shown[4:9] == [one[name] for name in ("answered", "unparsed", "refused", "truncated", "failed")]
@@ -195,7 +195,9 @@ def test_every_flip_rate_and_every_difference_stands_in_it(run: Run, page: str) 
     rows = Page(page).rows()
     with (run.folder / "tables" / "flips.csv").open(encoding="utf-8") as file:
         flips = list(csv.DictReader(file))
-    for one in flips:
+    curves = {"hiding-from-0", "hiding-from-8"}
+    assert curves < {one["comparison"] for one in flips}
+    for one in [one for one in flips if one["comparison"] not in curves]:
         label, name = run.spec["models"][one["model"]]["label"], one["group"]
         name = one["comparison"] if name == "all" else name
         wanted = [label, name, f"{100 * float(one['flip_rate']):.1f}"]
@@ -207,6 +209,49 @@ def test_every_flip_rate_and_every_difference_stands_in_it(run: Run, page: str) 
         sign = "" if abs(value) < 5e-4 else "+" if value > 0 else "\N{MINUS SIGN}"
         wanted = [label, one["effect"], f"{sign}{abs(100 * value):.1f}"]
         assert [row for row in rows if row[:3] == wanted], wanted
+
+
+def scaled(text: str, digits: int = 1, scale: float = 100) -> str:
+    return "\N{EN DASH}" if not text else f"{scale * float(text):.{digits}f}".replace("-0.0", "0.0")
+
+
+def test_the_tables_of_the_audit_stand_in_it_row_by_row(run: Run, page: str) -> None:
+    """Each row of these tables is found by its names and its number."""
+    rows = Page(page).rows()
+    kinds: dict[str, Callable[[dict[str, str]], list[str]]] = {
+        "noise": lambda row: [row["setting"], scaled(row["flip_rate"])],
+        "margins": lambda row: [row["effect"], scaled(row["moves_more"])],
+        "own_label": lambda row: [
+            row["comparison"],
+            row["setting"],
+            scaled(row["accuracy"]).replace("-", "\N{MINUS SIGN}"),
+        ],
+        "layers": lambda row: ["From the layer on", row["layer"], scaled(row["flip_rate"])],
+        "modality": lambda row: [row["setting"], scaled(row["balanced_accuracy"]).replace("-", "\N{MINUS SIGN}")],
+        "significance": lambda row: [row["dataset"], row["comparison"], scaled(row["flip_rate"])],
+    }
+    for name, key in kinds.items():
+        with (run.folder / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+            table = list(csv.DictReader(file))
+        assert table, name
+        for one in table:
+            label, wanted = run.spec["models"][one["model"]]["label"], key(one)
+            assert [row for row in rows if row[0] == label and set(wanted) <= set(row)], (name, label, wanted)
+
+
+def test_each_verdict_says_in_one_sentence_whether_answers_depend_on_the_image_beyond_noise(page: str) -> None:
+    cards = {one.attributes["id"]: " ".join(one.text.split()) for one in Page(page).all("article")}
+    blind, reader = cards["verdict-xray-blind-reader"], cards["verdict-xray-reader"]
+    assert (
+        "Without a report, 0.0 % [0.0, 0.0] of its answers change when the image is swapped, which is not shown"
+        in blind
+    )
+    assert "which is beyond a noise floor taken as none, since it was asked once (adjusted p = 0.0" in reader
+    for card in (blind, reader):
+        assert (
+            "a stable answer is no proof that the image went unused, and accuracy beside a report is no measure" in card
+        )
+    assert "too few patients for a test (4)" in cards["verdict-mri-reader"]
 
 
 def test_numbers_that_could_not_be_used_stand_out(page: str) -> None:
@@ -293,7 +338,10 @@ def test_restriction_is_said_with_its_reason_and_the_rest_is_still_shown(restric
     (banner,) = [one for one in parsed.all("div") if "banner restricted" in one.attributes.get("class", "")]
     assert "xray" in banner.text and "mri" not in banner.text and "forbid" in banner.text
     assert "Where does the mass lie?" in page or "How large is the mass" in page or "How does the mass enhance?" in page
-    assert len([one for one in parsed.all("img") if one.attributes["src"].startswith("data:image/png")]) == 4
+    shown = [one.attributes["alt"] for one in parsed.all("img") if one.attributes["src"].startswith("data:image/png")]
+    assert len(shown) == 5 and [alt for alt in shown if alt.startswith("Contact sheet")] == [
+        "Contact sheet of study mri-01-1 of mri: the views flair-axial, each picture under its name."
+    ]
 
 
 def test_one_restricted_study_restricts_its_dataset_whatever_the_config_says(
@@ -313,6 +361,31 @@ def test_where_folders_lie_is_not_told(run: Run, tmp_path: Path) -> None:
     assert "someone" not in page and "private" not in page
     assert "weights …/models/reader-4b, revision abc123" in page
     assert "root: …/data/UCSF-PDGM-v5" in page
+
+
+def test_a_sheet_of_each_datasets_first_study_shows_what_the_models_saw(run: Run, page: str) -> None:
+    """The picture on the sheet is the study's own: found in it pixel by pixel."""
+    sheets = {one.attributes["alt"]: one for one in Page(page).all("img") if "Contact sheet" in one.attributes["alt"]}
+    assert len(sheets) == 2
+    for alt, element in sheets.items():
+        name = alt.split()[4]
+        source = run.folder / name.split("-")[0] / "images" / name / "pictures"
+        content = base64.b64decode(element.attributes["src"].removeprefix("data:image/png;base64,"))
+        with Image.open(io.BytesIO(content)) as drawn, Image.open(next(source.glob("*.png"))) as own:
+            whole, picture = drawn.tobytes(), own.tobytes()
+            rows = [picture[start : start + own.width] for start in range(0, len(picture), own.width)]
+            places = [whole.find(row) for row in rows]
+            assert places[0] > 0 and all(two - one == drawn.width for one, two in itertools.pairwise(places)), name
+
+
+def test_a_picture_that_is_not_the_one_rendered_stops_the_report(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    shutil.copytree(run.folder, folder)
+    name = min(path.name for path in (folder / "mri" / "images").iterdir() if path.name.startswith("mri"))
+    path = next((folder / "mri" / "images" / name / "pictures").glob("*.png"))
+    Image.new("L", (64, 64), 9).save(path)
+    with pytest.raises(BadInput, match=f"{path.name}: shows other pixels than images.parquet says"):
+        write(folder, run.spec, tmp_path / "report.html")
 
 
 # -- every text is escaped -------------------------------------------------------------------------------------------

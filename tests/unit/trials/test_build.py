@@ -143,6 +143,15 @@ def test_a_choice_lists_the_options_as_shown():
     assert "1) no\n2) yes" in listed
 
 
+def test_a_free_text_answer_is_asked_for_with_the_same_list():
+    trial, choice = (of(build(readout=readout)[0], "a") for readout in ("free-text", "choice"))
+    assert [block for block in trial.blocks if block.role == "options"] == [
+        block for block in choice.blocks if block.role == "options"
+    ]
+    assert trial.blocks[-1].role == "instruction"
+    assert trial.blocks[-1] != choice.blocks[-1]
+
+
 def test_the_report_shows_its_sections_in_order():
     report = next(block.text for block in of(build(report="full")[0], "a").blocks if block.role == "report")
     assert report == "Report:\nFindings: Findings of a.\nImpression: Impression of a."
@@ -178,3 +187,21 @@ def test_trials_come_back_as_they_were_written(tmp_path):
 def test_a_missing_template_is_named(tmp_path):
     with pytest.raises(BadInput, match=r"question\.j2: no such prompt template"):
         Prompts(tmp_path).text("question", "question")
+
+
+def test_a_question_takes_its_topics_substitute_and_the_one_of_its_number():
+    chosen = [
+        Substitute(study="a", patient="p", substitute="b", substitute_patient="p", why="", topic="Edema"),
+        Substitute(study="a", patient="p", substitute="c", substitute_patient="q", why="", topic="Edema", number=2),
+        Substitute(study="a", patient="p", substitute="c", substitute_patient="q", why="", topic="Fracture"),
+    ]
+
+    def shown(number: int) -> str | None:
+        setting = Setting(images="frontal", readout="yes-no", source="substitute", substitute=number)
+        trials, _ = build_trials(
+            QUESTIONS, STUDIES, PICTURES, chosen, setting=setting, name="s", run=1, truth=lambda *_: None,
+            prompts=Prompts(), seed=0,
+        )  # fmt: skip
+        return of(trials, "a").image_study
+
+    assert (shown(1), shown(2)) == ("b", "c")

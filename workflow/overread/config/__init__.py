@@ -3,6 +3,7 @@
 base       what every section shares            datasets   sources and questions
 curation   review and release of questions      inputs     views and settings
 models     one file a model                     study      evaluations, comparisons, effects
+segmentation  tumour and brain masks of MRI
 resolving  extends, sweep, <sweep>-*
 reading    from files to a checked config       messages   errors in words          schema   for editors
 """
@@ -43,9 +44,11 @@ from overread.config.models import (
     Decoding,
     LlavaMedModel,
     Med3dvlmModel,
+    MedImageInsightCode,
     Model,
     ModelSection,
     OpenaiModel,
+    OwnCodeModel,
     Reliance,
     Resources,
     Takes,
@@ -55,14 +58,18 @@ from overread.config.models import (
 )
 from overread.config.reading import build, load, load_model, read_yaml
 from overread.config.schema import json_schema
-from overread.config.study import Comparison, Config, Effect, Evaluation, Statistics
+from overread.config.segmentation import NetworkSegmentation, Provided, Segmentation, SegResNet, SwinUnetr
+from overread.config.study import Comparison, Config, Effect, Evaluation, Reports, Statistics
+from overread.config.substitutes import Substitutes
 
 __all__ = [
-    "FINDINGS", "Attention", "CalibratedModel", "ChexpertPlus", "Comparison", "Config", "ContrastiveModel", "Dataset",
-    "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions", "FindingQuestions", "Folder",
-    "FrontalView", "GeneratedQuestions", "GrammarQuestions", "LlavaMedModel", "Med3dvlmModel", "MimicCxr", "Model",
-    "ModelSection", "MontageView", "Name", "OpenI", "OpenaiModel", "OptionOrder", "Phantom", "Plane", "Questions",
-    "Release", "Reliance", "Resources", "Review", "Section", "Setting", "SettingName", "SliceView", "Statistics",
-    "Table", "Takes", "TransformersModel", "UcsfPdgm", "View", "VllmModel", "VolumeView", "Weights", "WeightsModel",
-    "build", "is_folder", "json_schema", "load", "load_model", "read_yaml",
+    "FINDINGS", "Attention", "CalibratedModel", "ChexpertPlus", "Comparison", "Config", "ContrastiveModel",
+    "Dataset", "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions",
+    "FindingQuestions", "Folder", "FrontalView", "GeneratedQuestions", "GrammarQuestions", "LlavaMedModel",
+    "Med3dvlmModel", "MedImageInsightCode", "MimicCxr", "Model", "ModelSection", "MontageView", "Name",
+    "NetworkSegmentation", "OpenI", "OpenaiModel", "OptionOrder", "OwnCodeModel", "Phantom", "Plane", "Provided",
+    "Questions", "Release", "Reliance", "Reports", "Resources", "Review", "Section", "SegResNet", "Segmentation",
+    "Setting", "SettingName", "SliceView", "Statistics", "Substitutes", "SwinUnetr", "Table", "Takes",
+    "TransformersModel", "UcsfPdgm", "View", "VllmModel", "VolumeView", "Weights", "WeightsModel", "build",
+    "is_folder", "json_schema", "load", "load_model", "read_yaml",
 ]  # fmt: skip

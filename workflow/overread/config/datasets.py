@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from overread.config.base import FilePath, Name, Section
+from overread.config.base import Distinct, FilePath, Name, NotEmpty, Section
+from overread.config.columns import (
+    Column,
+    FrontalChoice,
+    ProjectionColumns,
+    ReportColumns,
+    SeriesName,
+    TableColumns,
+)
 from overread.config.curation import Release, Review
+from overread.config.segmentation import NETWORK_SERIES, Provided, Segmentation
+from overread.config.substitutes import Substitutes
 from overread.errors import unknown
 from overread.records import Modality
 
@@ -99,7 +109,13 @@ Questions = Annotated[
 class DatasetSection(Section):
     """What every source has."""
 
+    labels_are_named_by: ClassVar[str] = "'labels'"
+    reports_are_named_by: ClassVar[str] = "'reports'"
+    blank_is_not_mentioned: ClassVar[bool] = True
+    """Whether a blank label is that of the CheXpert labeller: a finding that the report does not mention."""
+
     questions: Questions
+    substitutes: Substitutes = Substitutes()
     restricted: bool = Field(
         default=True, description="reports and images may go only to loopback or to an attested endpoint"
     )
@@ -111,7 +127,34 @@ class DatasetSection(Section):
             raise ValueError("questions of origin 'grammar' come with a phantom of modality mri only")
         if isinstance(self.questions, FindingQuestions) and modality == "mri":
             raise ValueError("questions of origin 'findings' are about chest X-rays; the modality here is mri")
+        if isinstance(self.questions, FindingQuestions) and not self.has_labels:
+            # Otherwise every finding would be one that is not mentioned, which counts as no.
+            raise ValueError(f"questions of origin 'findings' need labels: name {self.labels_are_named_by}")
+        if (
+            isinstance(self.questions, FindingQuestions)
+            and not self.blank_is_not_mentioned
+            and "not_mentioned" not in self.questions.model_fields_set
+        ):
+            raise ValueError(
+                "questions: nothing says that a finding without a label is absent; "
+                "set not_mentioned to leave-out, or to negative if it is"
+            )
         return self
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the source says of its studies which findings they show."""
+        return True
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether the source has reports to show, or to write questions from."""
+        return True
+
+    @property
+    def also_read(self) -> dict[str, str]:
+        """Files and folders that are read besides the data set's own folder or file, by key."""
+        return {}
 
 
 class Phantom(DatasetSection):
@@ -121,8 +164,17 @@ class Phantom(DatasetSection):
     modality: Modality
     studies: int | None = Field(default=None, ge=1, description="MRI: how many studies, one a patient")
     patients: int | None = Field(default=None, ge=1, description="X-ray: how many patients, with 1 to 4 studies each")
+    series: Literal["main", "all"] = Field(
+        default="main", description="MRI: seven series and two masks a study, or all 23 files of UCSF-PDGM"
+    )
     seed: int = 1
     restricted: bool = False
+
+    @model_validator(mode="after")
+    def _series(self) -> Self:
+        if self.modality != "mri" and self.series != "main":
+            raise ValueError(f"a phantom of modality {self.modality} takes no 'series'")
+        return self
 
     @model_validator(mode="after")
     def _size(self) -> Self:
@@ -136,6 +188,9 @@ class Folder(DatasetSection):
     """A data set that lies in a folder."""
 
     root: FilePath
+    follow_links: bool = Field(
+        default=False, description="take files that a symbolic link places outside the data set's folders"
+    )
 
 
 class UcsfPdgm(Folder):
@@ -145,18 +200,18 @@ class UcsfPdgm(Folder):
     modality: ClassVar[Modality] = "mri"
     metadata: FilePath | None = Field(default=None, description="UCSF-PDGM-metadata_v5.csv; else looked for in root")
     reports: FilePath | None = Field(default=None, description="CSV or folder of text files; not in the public release")
-    segmentation: Literal["provided", "swin-unetr", "segresnet"] = Field(
-        default="provided", description="whose tumour mask chooses the slices: the data set's own, or a network's"
+    report_columns: ReportColumns = Field(default=ReportColumns(), description="of a CSV of reports")
+    segmentation: Segmentation = Field(
+        default=Provided(), description="whose tumour mask chooses the slices: the data set's own, or a network's"
     )
-    checkpoint: FilePath | None = Field(default=None, description="weights of the network that segments")
-    checkpoint_sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
-    @model_validator(mode="after")
-    def _has_checkpoint(self) -> Self:
-        if (self.segmentation == "provided") != (self.checkpoint is None):
-            need = "takes no" if self.segmentation == "provided" else "needs a"
-            raise ValueError(f"segmentation {self.segmentation!r} {need} 'checkpoint'")
-        return self
+    @property
+    def has_reports(self) -> bool:
+        return self.reports is not None
+
+    @property
+    def also_read(self) -> dict[str, str]:
+        return _named(metadata=self.metadata, reports=self.reports)
 
 
 class MimicCxr(Folder):
@@ -166,6 +221,12 @@ class MimicCxr(Folder):
     modality: ClassVar[Modality] = "xray"
     reports: FilePath | None = Field(default=None, description="the MIMIC-CXR folder with the reports; else root")
     split: Literal["train", "validate", "test"] | None = Field(default=None, description="only this split; else all")
+    labels: Literal["chexpert", "negbio"] = Field(default="chexpert", description="which labeller's table is the truth")
+    frontal: FrontalChoice = FrontalChoice()
+
+    @property
+    def also_read(self) -> dict[str, str]:
+        return _named(reports=self.reports)
 
 
 class OpenI(Folder):
@@ -174,6 +235,31 @@ class OpenI(Folder):
     source: Literal["open-i"]
     modality: ClassVar[Modality] = "xray"
     restricted: bool = False
+    projections: FilePath = Field(description="CSV that says which images are frontal: the reports do not")
+    projection_columns: ProjectionColumns = ProjectionColumns()
+    frontal_values: Annotated[tuple[str, ...], NotEmpty, Distinct] = Field(
+        default=("frontal", "PA", "AP"), description="what the table calls a frontal image, in any case"
+    )
+    images: FilePath | None = Field(default=None, description="folder of the PNG files; else looked for in root")
+    mesh: FilePath | None = Field(default=None, description="YAML that maps MeSH terms to findings: open-i-mesh.yaml")
+    labels: FilePath | None = Field(default=None, description="CSV with a study and the findings a row")
+
+    labels_are_named_by: ClassVar[str] = "'mesh' (open-i-mesh.yaml) or 'labels'"
+    blank_is_not_mentioned: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _one_truth(self) -> Self:
+        if self.mesh is not None and self.labels is not None:
+            raise ValueError("'mesh' and 'labels' both say what a study shows; name one of them")
+        return self
+
+    @property
+    def has_labels(self) -> bool:
+        return (self.mesh or self.labels) is not None
+
+    @property
+    def also_read(self) -> dict[str, str]:
+        return _named(projections=self.projections, images=self.images, mesh=self.mesh, labels=self.labels)
 
 
 class ChexpertPlus(Folder):
@@ -181,14 +267,87 @@ class ChexpertPlus(Folder):
 
     source: Literal["chexpert-plus"]
     modality: ClassVar[Modality] = "xray"
+    images: FilePath | None = Field(default=None, description="folder that path_to_image starts from; else root")
+    split: str | None = Field(
+        default=None, min_length=1, description="only this split, as the table calls it; else all"
+    )
+    labels: FilePath | None = Field(default=None, description="CSV or JSON lines with path_to_image and the findings")
+    frontal: FrontalChoice = FrontalChoice()
+
+    @property
+    def has_labels(self) -> bool:
+        return self.labels is not None
+
+    @property
+    def also_read(self) -> dict[str, str]:
+        return _named(images=self.images, labels=self.labels)
 
 
 class Table(DatasetSection):
-    """The user's own CSV."""
+    """The user's own CSV or Parquet file, a row a study."""
+
+    reports_are_named_by: ClassVar[str] = "'columns.report'"
+    blank_is_not_mentioned: ClassVar[bool] = False
 
     source: Literal["table"]
     path: FilePath
     modality: Modality
+    columns: TableColumns = TableColumns()
+    images: dict[SeriesName, Column] = Field(
+        min_length=1, description="column of the path by series (T1, FLAIR, tumor_segmentation) or view (frontal)"
+    )
+    labels: dict[SeriesName, Column] = Field(
+        default={}, description="column by topic: of X-rays a finding, of MRI a question's topic"
+    )
+    root: FilePath | None = Field(
+        default=None, description="folder that paths start from and may not leave; else the table's"
+    )
+    follow_links: bool = Field(default=False, description="take files that a symbolic link places outside that folder")
+    segmentation: Segmentation = Field(
+        default=Provided(), description="of MRI: whose tumour mask chooses the slices, the table's own or a network's"
+    )
+
+    @model_validator(mode="after")
+    def _images_fit(self) -> Self:
+        if self.modality == "xray" and "frontal" not in self.images:
+            raise ValueError("images: a chest X-ray is shown by its 'frontal' image; name its column")
+        return self
+
+    @model_validator(mode="after")
+    def _segmentation_fits(self) -> Self:
+        if self.modality == "xray" and self.segmentation.makes_masks:
+            raise ValueError("segmentation: is for MRI; a chest X-ray has no tumour or brain mask")
+        lacking = sorted({*NETWORK_SERIES} - set(self.images))
+        if self.segmentation.method != "provided" and lacking:
+            raise ValueError(f"images: {self.segmentation.method} takes {', '.join(lacking)} too; name their columns")
+        return self
+
+    @model_validator(mode="after")
+    def _asked_is_labelled(self) -> Self:
+        """A finding without a column would be one that no report mentions, which counts as no."""
+        if isinstance(self.questions, FindingQuestions):
+            asked = sorted({*self.questions.findings, *self.questions.composite} - set(self.labels))
+            if asked:
+                raise ValueError(
+                    f"labels: the questions ask about {', '.join(asked)}: name their columns, or ask about less"
+                )
+        return self
+
+    @property
+    def has_labels(self) -> bool:
+        return bool(self.labels)
+
+    @property
+    def has_reports(self) -> bool:
+        return self.columns.has_reports
+
+    @property
+    def also_read(self) -> dict[str, str]:
+        return _named(root=self.root)
+
+
+def _named(**paths: str | None) -> dict[str, str]:
+    return {key: path for key, path in paths.items() if path is not None}
 
 
 Dataset = Annotated[Phantom | UcsfPdgm | MimicCxr | OpenI | ChexpertPlus | Table, Field(discriminator="source")]

@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints, model_validator
 
-from overread.config.base import Name, OneOrMore, Section
+from overread.config.base import Distinct, Name, NotEmpty, OneOrMore, Section
+from overread.errors import unknown
 from overread.records import Modality, Readout
 
 Plane = Literal["axial", "coronal", "sagittal"]
-SliceChoice = Literal["largest-tumour", "middle"]
+SliceChoice = Annotated[
+    Literal["largest-tumour", "middle", "largest-label-1", "largest-label-2", "largest-label-4"],
+    Field(description="which slice: with the most tumour, or of a label (1 necrotic core, 2 oedema, 4 enhancing)"),
+]
+
+
+def _rising(window: tuple[float, float]) -> tuple[float, float]:
+    if window[0] >= window[1]:
+        raise ValueError(f"{list(window)}: the value shown black must be below the one shown white")
+    return window
+
+
+CaptionPlace = Annotated[
+    Literal["before", "after"], Field(description="of several pictures, where each one's name stands in the prompt")
+]
+
+Window = Annotated[tuple[FiniteFloat, FiniteFloat], AfterValidator(_rising)]
+Windows = Annotated[
+    dict[str, Window],
+    Field(description="by series, the values that are shown black and white; else the brain's percentiles"),
+]
+
+
+def _windows_of_shown(windows: Windows, series: str | tuple[str, ...]) -> None:
+    """A window of a series that the view does not show would be a slip of the pen."""
+    if series != "all":
+        named = (series,) if isinstance(series, str) else series
+        for name in windows:
+            if name not in named:
+                raise ValueError(f"windows: {unknown('series', name, named)}")
+
 
 UCSF_PDGM_SERIES = 23
 """Series of a UCSF-PDGM study, segmentations among them: the most pictures that `series: all` gives."""
@@ -25,6 +56,13 @@ class SliceView(Section):
     plane: Plane = "axial"
     slice: SliceChoice = "largest-tumour"
     size: int | None = Field(default=None, ge=16, description="longer edge in pixels; else as scanned")
+    windows: Windows = Field(default_factory=dict)
+    caption: CaptionPlace = "before"
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> Self:
+        _windows_of_shown(self.windows, self.series)
+        return self
 
     @property
     def pictures(self) -> int:
@@ -35,13 +73,24 @@ class SliceView(Section):
 
 
 class MontageView(Section):
-    """One grid picture a plane, with all series' slices and the segmentations as panels."""
+    """One square grid picture a plane, with all series' slices and the segmentations as panels, each with its name."""
 
     kind: Literal["montage"]
     modality: ClassVar[Modality] = "mri"
-    planes: tuple[Plane, ...] = Field(default=("axial",), min_length=1)
+    series: OneOrMore = Field(
+        default="all", description="`all` that the study has, or a list: each name keeps its place, also where it lacks"
+    )
+    planes: Annotated[tuple[Plane, ...], NotEmpty, Distinct] = ("axial",)
     slice: SliceChoice = "largest-tumour"
-    size: int = Field(default=896, ge=64)
+    size: int = Field(default=896, ge=256, description="edge in pixels")
+    crop: bool = Field(default=True, description="leave out the border in which every panel is black")
+    windows: Windows = Field(default_factory=dict)
+    caption: CaptionPlace = "before"
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> Self:
+        _windows_of_shown(self.windows, self.series)
+        return self
 
     @property
     def pictures(self) -> int:
@@ -57,6 +106,19 @@ class VolumeView(Section):
     slices: int | None = Field(
         default=None, ge=2, description="as so many evenly spaced pictures, each named SLICE n; else one volume"
     )
+    extent: Literal["volume", "brain"] = Field(
+        default="volume", description="what the slices are spaced through: all of the volume, or its slices with brain"
+    )
+    window: Window | None = Field(
+        default=None, description="the values that the slices show black and white; else the brain's percentiles"
+    )
+    caption: CaptionPlace = "after"
+
+    @model_validator(mode="after")
+    def _whole_or_slices(self) -> Self:
+        if self.slices is None and self.window is not None:
+            raise ValueError("a whole volume is shown as it was scanned: 'window' needs 'slices'")
+        return self
 
     @property
     def pictures(self) -> int:
@@ -86,8 +148,11 @@ class Setting(Section):
 
     images: Name = Field(default="none", description="a view's name, or none")
     source: Literal["own", "substitute", "black"] = Field(default="own", description="whose image")
-    report: Literal["none", "full", "neutral", "boilerplate", "without-finding", "with-answer", "substitute"] = Field(
-        default="none", description="the study's report in full, edited, or that of the substitute"
+    substitute: int = Field(default=1, ge=1, description="which of a study's substitutes, from 1")
+    report: Name = Field(
+        default="none",
+        description="none; full; substitute: the substitute's; neutral, boilerplate, without-finding, with-answer, or "
+        "any other <name> with a template report-<name>.j2 in the folder `prompts`",
     )
     warning: bool = Field(default=False, description="say that the report may be wrong")
     order: Literal["image-first", "text-first"] = "image-first"

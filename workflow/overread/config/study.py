@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from overread.config.base import AllOrModels, AllOrSettings, Endpoint, Name, Section, SettingName
+from overread.config.base import AllOrModels, AllOrSettings, Endpoint, FilePath, Name, Section, SettingName, is_folder
 from overread.config.datasets import Dataset, GeneratedQuestions
 from overread.config.inputs import Setting, View
 from overread.config.models import Model
@@ -28,6 +29,7 @@ class Evaluation(Section):
 class Comparison(Section):
     """Two settings of one model: the share of answers that differ (flips), or the gain in accuracy of a over b.
 
+    Flips of a setting with itself are those of its runs, each against the next: the noise floor.
     Two sweeps over the same values, as in `flips: [hidden-*, hidden-swapped-*]`, make one comparison for each value.
     """
 
@@ -38,7 +40,7 @@ class Comparison(Section):
     def _one(self) -> Self:
         if (self.flips is None) == (self.accuracy is None):
             raise ValueError("give either 'flips: [a, b]' or 'accuracy: [a, b]'")
-        if self.settings[0] == self.settings[1]:
+        if self.accuracy is not None and self.settings[0] == self.settings[1]:
             raise ValueError(f"compares {self.settings[0]!r} with itself")
         return self
 
@@ -50,9 +52,33 @@ class Comparison(Section):
 
 
 class Effect(Section):
-    """The first comparison's rate minus the second's, over the same patients."""
+    """The first comparison's rate minus the second's, over the same patients; or the first effect minus the second.
+
+    A name that a comparison has is the comparison.
+    """
 
     minus: tuple[Name, Name]
+
+    def terms(
+        self, comparisons: Container[str], effects: Mapping[str, Effect], trail: tuple[str, ...] = ()
+    ) -> tuple[tuple[int, str], ...]:
+        """The comparisons that it comes down to, each with its sign: of an effect of two effects there are four.
+
+        raises  ValueError for an effect that comes back to itself, or that sets a comparison against an effect;
+                KeyError for a name that is neither
+        """
+        kinds = {name in comparisons for name in self.minus}
+        if len(kinds) == 2:
+            raise ValueError("sets a comparison against an effect; name two comparisons or two effects")
+        found: list[tuple[int, str]] = []
+        for sign, name in zip((1, -1), self.minus, strict=True):
+            if name in comparisons:
+                found.append((sign, name))
+                continue
+            if name in trail:
+                raise ValueError(f"{' -> '.join((*trail, name))} comes back to itself")
+            found += [(sign * each, one) for each, one in effects[name].terms(comparisons, effects, (*trail, name))]
+        return tuple(found)
 
 
 class Statistics(Section):
@@ -61,6 +87,27 @@ class Statistics(Section):
     level: float = Field(default=0.95, gt=0.5, lt=1)
     draws: int = Field(default=10_000, ge=100)
     seed: int = 0
+
+
+class Reports(Section):
+    """How edited reports are made. It touches no setting whose report is none, full or the substitute's."""
+
+    tokenizer: FilePath | None = Field(
+        default=None,
+        description="folder with a model's tokenizer.json: lengths are matched in its tokens, else in words",
+    )
+    findings: FilePath | None = Field(
+        default=None, description="YAML with the words that mention a finding; else Overread's own config/findings.yaml"
+    )
+
+
+class Responses(Section):
+    """How requests are put into jobs. It changes no answer."""
+
+    group: Literal["run", "setting", "model"] = Field(
+        default="run",
+        description="what one job answers: one run of a setting, all runs of a setting, or all of a model on a dataset",
+    )
 
 
 class Config(Section):
@@ -77,6 +124,11 @@ class Config(Section):
     comparisons: dict[Name, Comparison] = Field(default_factory=dict)
     effects: dict[Name, Effect] = Field(default_factory=dict)
     statistics: Statistics = Statistics()
+    responses: Responses = Responses()
+    prompts: FilePath | None = Field(
+        default=None, description="folder of your own prompt templates: each goes before Overread's of the same name"
+    )
+    reports: Reports = Reports()
     seed: int = Field(default=0, description="of substitutes and option orders")
     attested_endpoints: tuple[Endpoint, ...] = Field(
         default=(), description="addresses that the operator vouches for as allowed to receive restricted data"
@@ -135,7 +187,18 @@ class Config(Section):
             kind = "flips" if comparison.flips else "accuracy"
             check(f"comparisons.{name}.{kind}", "setting", comparison.settings, self.settings)
         for name, effect in self.effects.items():
-            check(f"effects.{name}.minus", "comparison", effect.minus, self.comparisons)
+            others = {other: one for other, one in self.effects.items() if other != name}
+            check(f"effects.{name}.minus", "comparison", effect.minus, {**others, **self.comparisons})
+        lost = any(place.startswith("effects.") for place, _ in problems)
+        rings: set[frozenset[str]] = set()
+        for name, effect in self.effects.items() if not lost else ():
+            try:
+                effect.terms(self.comparisons, self.effects, (name,))
+            except ValueError as wrong:
+                ring = frozenset(str(wrong).partition(" comes")[0].split(" -> "))
+                if len(ring) == 1 or ring not in rings:
+                    problems.append((f"effects.{name}.minus", str(wrong)))
+                rings.add(ring)
         if problems:
             raise PydanticCustomError("unknown_names", "names that lead nowhere", {"problems": problems})
         return self
@@ -145,7 +208,7 @@ class Config(Section):
 
         A model file that nothing asks for is no part of it.
         """
-        whole = self.model_dump(mode="json")
+        whole = self.model_dump(mode="json", exclude={"responses"})
         authors = [
             name
             for each in self.datasets.values()
@@ -153,7 +216,7 @@ class Config(Section):
             for name in (each.questions.author, each.questions.validator)
         ]
         used = {*authors, *(name for each in self.evaluations for name in self.models_of(each))}
-        whole["models"] = {name: section for name, section in whole["models"].items() if name in used}
+        whole["models"] = {name: _placeless(section) for name, section in whole["models"].items() if name in used}
         asked = [
             {**evaluation.model_dump(mode="json"), "models": self.models_of(evaluation), "settings": settings}
             for evaluation, settings in ((each, self.settings_of(each)) for each in self.evaluations)
@@ -161,3 +224,8 @@ class Config(Section):
         whole["evaluations"] = sorted(asked, key=content_hash)
         whole["attested_endpoints"] = sorted(self.attested_endpoints)
         return content_hash(whole)
+
+
+def _placeless(model: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's section with a folder of weights named, and not placed: the same study lies elsewhere elsewhere."""
+    return {key: Path(value).name if key == "weights" and is_folder(value) else value for key, value in model.items()}

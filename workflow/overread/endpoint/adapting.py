@@ -27,21 +27,23 @@ _NOT_TAKEN = re.compile(
 class Parameters:
     """What is asked for, and what the model turned out to take."""
 
-    def __init__(self, asked: Mapping[str, Any]) -> None:
+    def __init__(self, asked: Mapping[str, Any], sent_as: Mapping[str, str | None] | None = None) -> None:
         self.asked = dict(asked)
-        self._sent_as: dict[str, str | None] = {}
+        self.sent_as: dict[str, str | None] = dict(sent_as or {})
+        """What is sent under another name, or, with None, not at all."""
 
-    def sent(self) -> dict[str, Any]:
-        """The parameters as the model takes them."""
-        names = {name: self._sent_as.get(name, name) for name in self.asked}
-        return {sent: self.asked[name] for name, sent in names.items() if sent is not None}
+    def sent(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The parameters as the model takes them; `more` are those of one request alone."""
+        asked = {**self.asked, **(more or {})}
+        names = {name: self.sent_as.get(name, name) for name in asked}
+        return {sent: asked[name] for name, sent in names.items() if sent is not None}
 
     @property
     def adjusted(self) -> str:
         """What was changed, in words; empty for nothing."""
         return "; ".join(
             f"{name} left out" if sent is None else f"{name} sent as {sent}"
-            for name, sent in sorted(self._sent_as.items())
+            for name, sent in sorted(self.sent_as.items())
         )
 
     def adapt(self, refused: str, sent: Mapping[str, Any]) -> bool:
@@ -49,11 +51,13 @@ class Parameters:
 
         sent  what the refused request held: another request may have taught the same in the meantime
         """
-        name = next((name for name in self.asked if self._sent_as.get(name, name) == refused), None)
-        if name is None:
-            return refused in sent and self.sent() != sent
+        if refused not in sent:
+            return False
+        name = next((name for name, now in self.sent_as.items() if now == refused), refused)
+        if self.sent_as.get(name, name) != refused:
+            return True  # learnt already
         other = RENAMED.get(name)
-        self._sent_as[name] = other if other and name not in self._sent_as and other not in self.asked else None
+        self.sent_as[name] = other if other and name not in self.sent_as and other not in sent else None
         return True
 
 

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from overread.endpoint.client import Call, ChatClient, Failure
+from overread.endpoint.client import Call, Failure
 from overread.endpoint.replies import Reply
 from overread.progress import progress
 from overread.responses.work import KeptAnswers
+
+
+class Client(Protocol):
+    """What answers calls: a server, or a model in this process."""
+
+    faults: Counter[str]
+    """Tries that gave no reply that can be used, by reason."""
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        """Takes lines for a person."""
+        ...
+
+    def answers(self, calls: Iterable[Call]) -> AsyncIterator[tuple[Call, Reply | Failure]]:
+        """Each call with its reply, as they come."""
+        ...
 
 
 class Asked(NamedTuple):
@@ -28,7 +45,7 @@ class Asked(NamedTuple):
     kept: int
 
 
-def ask(client: ChatClient, calls: Sequence[Call], work: Path, what: str) -> Asked:
+def ask(client: Client, calls: Sequence[Call], work: Path, what: str) -> Asked:
     """Send the calls whose reply the work file does not hold, and keep each reply the moment it comes.
 
     what    names the work to a person
@@ -53,7 +70,7 @@ def ask(client: ChatClient, calls: Sequence[Call], work: Path, what: str) -> Ask
     return Asked(replies, failures, asked=len(missing), kept=len(keys) - len(missing))
 
 
-def answers(client: ChatClient, calls: Iterable[Call]) -> Generator[tuple[Call, Reply | Failure], None, None]:
+def answers(client: Client, calls: Iterable[Call]) -> Generator[tuple[Call, Reply | Failure], None, None]:
     """`client.answers` for code that is not asynchronous. Requests make progress only while the next one is awaited."""
     stream = client.answers(calls)
 

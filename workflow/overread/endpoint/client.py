@@ -7,7 +7,8 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,11 +17,12 @@ import openai
 import tenacity
 
 from overread.endpoint.adapting import Parameters, refused_parameter
-from overread.endpoint.faults import BadReply, Hopeless, Refused, RequestError, Transient, fault_of
+from overread.endpoint.connecting import connection
+from overread.endpoint.faults import BadReply, Hopeless, Refused, RequestError, TooLong, Transient, fault_of
 from overread.endpoint.flight import Flight
 from overread.endpoint.guard import Destination, Resolve, shown
 from overread.endpoint.replies import Reply, refusal, reply_of
-from overread.endpoint.transport import http_client
+from overread.endpoint.spending import Purse, Spent
 from overread.errors import BadInput
 
 Messages = list[dict[str, Any]]
@@ -32,22 +34,34 @@ Judge = Callable[[Reply], object]
 class Call:
     """One request: what is said to the model, and how its answer is judged.
 
-    key       names its content: the answer is kept under it
-    what      names it to a person, without a word of the report: a study's id
-    messages  as in the chat protocol
+    key         names its content: the answer is kept under it
+    what        names it to a person, without a word of the report: a study's id
+    messages    as in the chat protocol; or what makes them, for those with pictures, which need not lie in memory
+                before they are sent. It raises BadInput if it can't: the call fails with that
+    parameters  of this request alone
+    needs       parameters that it would be of no use without: a model that does not take one fails it
     """
 
     key: str
     what: str
-    messages: Messages
+    messages: Messages | Callable[[], Messages]
     judge: Judge | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+
+    def said(self) -> Messages:
+        return self.messages() if callable(self.messages) else self.messages
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a request has no answer, in one line without any of the prompt."""
+    """Why a request has no answer, in one line without any of the prompt.
+
+    final  it would fail again whenever it is sent: it is longer than the model takes
+    """
 
     reason: str
+    final: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,9 @@ class ChatClient:
     model         the name that the server knows it by
     parameters    of every request: temperature, max_tokens, response_format ...
     key_variable  environment variable with the key; a server on this machine needs none
+    api_version   of Azure
+    purse         what may be spent; none: nothing is counted
+    image_tokens  what an image is thought to cost before the server has said
     say           takes lines for a person
     raises        BadInput if a server elsewhere has no key
     """
@@ -91,6 +108,9 @@ class ChatClient:
     patience: Patience = Patience()
     say: Callable[[str], None] = lambda line: None
     resolve: Resolve | None = None
+    api_version: str | None = None
+    purse: Purse | None = None
+    image_tokens: int | None = None
     faults: Counter[str] = field(default_factory=Counter)
     """Tries that gave no answer, by reason."""
     sent: int = 0
@@ -102,8 +122,19 @@ class ChatClient:
             raise BadInput(
                 f"{shown(self.to.address)} needs a key: put it into the environment variable {self.key_variable}"
             )
-        self._parameters = Parameters(self.parameters)
+        self.taken = Parameters(self.parameters)
+        """What the model turned out to take."""
         self._hopeless: Hopeless | None = None
+
+    def connected(self) -> AbstractAsyncContextManager[openai.AsyncOpenAI]:
+        """A connection to the endpoint."""
+        return connection(
+            self.to,
+            self._key,
+            connections=self.patience.in_flight,
+            api_version=self.api_version,
+            resolve=self.resolve,
+        )
 
     async def answers(self, calls: Iterable[Call]) -> AsyncIterator[tuple[Call, Reply | Failure]]:
         """Each call with its reply, as they come. Calls are taken from the iterable as there is room for them.
@@ -124,12 +155,7 @@ class ChatClient:
                 done.put_nowait(error)
                 raise
 
-        async with (
-            http_client(self.to, connections=self.patience.in_flight, resolve=self.resolve) as http,
-            openai.AsyncOpenAI(
-                base_url=shown(self.to.address), api_key=self._key or "none", max_retries=0, http_client=http
-            ) as client,
-        ):
+        async with self.connected() as client:
             workers = [asyncio.create_task(work()) for _ in range(self.patience.in_flight)]
             try:
                 working = len(workers)
@@ -172,34 +198,45 @@ class ChatClient:
             reraise=True,
         )
         try:
-            reply: Reply = await tries(self._try, client, flight, call)
+            said = call.said()
+        except BadInput as error:
+            return Failure(str(error))
+        try:
+            reply: Reply = await tries(self._try, client, flight, call, said)
         except Refused as fault:
-            return replace(refusal(fault), adjusted=self._parameters.adjusted)
+            return replace(refusal(fault), adjusted=self.taken.adjusted)
         except Hopeless as fault:
             self._hopeless = fault
             return Failure(str(fault))
+        except TooLong as fault:
+            return Failure(str(fault), final=True)
         except RequestError as fault:
             made = int(tries.statistics["attempt_number"])
             return Failure(f"{fault}" + (f" ({made} tries)" if made > 1 else ""))
         return reply
 
-    async def _try(self, client: openai.AsyncOpenAI, flight: Flight, call: Call) -> Reply:
+    async def _try(self, client: openai.AsyncOpenAI, flight: Flight, call: Call, said: Messages) -> Reply:
         """One try, again at once when the model turns out not to take a parameter."""
         while True:
             async with flight.slot() as took_off:
                 if self._hopeless is not None:
                     raise self._hopeless
-                parameters, adjusted = self._parameters.sent(), self._parameters.adjusted
+                parameters, adjusted = self.taken.sent(call.parameters), self.taken.adjusted
                 began = time.monotonic()
+                reserved = await self._set_aside(said, parameters)
                 try:
                     self.sent += 1
-                    reply = reply_of(await self._post(client, call.messages, parameters))
+                    reply = reply_of(await self._post(client, said, parameters))
+                    self._settle(reserved, reply)
+                    reserved = None
                     if call.judge is not None and reply.status == "answered":
                         call.judge(reply)
                 except Exception as error:
-                    if self._adapted(error, parameters):
+                    if self.adapted(error, parameters, call.needs):
+                        self._release(reserved)
                         continue
                     fault = fault_of(error)
+                    self._release(reserved, lost=isinstance(fault, Transient) and fault.lost)
                     self.faults[str(fault)] += 1
                     if isinstance(fault, Transient):
                         flight.congested(took_off, fault.pause)
@@ -208,6 +245,47 @@ class ChatClient:
                     raise fault from None
                 flight.landed()
                 return replace(reply, seconds=round(time.monotonic() - began, 3), adjusted=adjusted)
+
+    async def _set_aside(self, said: Messages, parameters: Mapping[str, Any]) -> tuple[str, int] | None:
+        """The reservation of a request and its prompt's size; Hopeless where the budget does not hold it."""
+        if self.purse is None or not self.purse.limited:
+            return None
+        while True:
+            size, cost = self.cost(said, parameters)
+            name = self.purse.reserve(cost)
+            if name is not None:
+                return name, size
+            if not self.purse.held:
+                raise Hopeless(self.purse.exhausted())
+            # Those on their way were set aside at their dearest: some of it comes back.
+            await asyncio.sleep(0.05)
+
+    def cost(self, said: Messages, parameters: Mapping[str, Any]) -> tuple[int, Spent]:
+        """The size of a prompt, and what its request is thought to cost at most."""
+        assert self.purse is not None
+        size = self.purse.size(*size_of(said), self.image_tokens)
+        answer = parameters.get("max_completion_tokens") or parameters.get("max_tokens") or MOST_ANSWER_TOKENS
+        return size, self.purse.most(self.purse.prompt_tokens(size), int(answer))
+
+    def _settle(self, reserved: tuple[str, int] | None, reply: Reply) -> None:
+        if self.purse is None:
+            return
+        prompt, completion = reply.prompt_tokens or 0, reply.completion_tokens or 0
+        if reserved is not None:
+            if not prompt:  # the server counts nothing: it stays as it was set aside
+                self.purse.lose(reserved[0])
+                return
+            self.purse.learn(reserved[1], prompt)
+        dollars = self.purse.prices.of(prompt, completion, reply.cached_tokens or 0)
+        self.purse.settle(reserved[0] if reserved else None, Spent(prompt + completion, dollars))
+
+    def _release(self, reserved: tuple[str, int] | None, *, lost: bool = False) -> None:
+        if self.purse is None or reserved is None:
+            return
+        if lost:
+            self.purse.lose(reserved[0])
+        else:
+            self.purse.settle(reserved[0], Spent())
 
     async def _post(self, client: openai.AsyncOpenAI, messages: Messages, parameters: dict[str, Any]) -> bytes:
         """The body of the answer, all of it and in time."""
@@ -221,14 +299,34 @@ class ChatClient:
             )
             return answer.content
 
-    def _adapted(self, error: Exception, sent: dict[str, Any]) -> bool:
+    def adapted(self, error: Exception, sent: dict[str, Any], needs: Container[str] = ()) -> bool:
         """Whether the model refused a parameter that the next try does without."""
         if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
             return False
-        refused = refused_parameter(error.message, error.param, error.code, sent)
-        before = self._parameters.adjusted
-        if refused is None or not self._parameters.adapt(refused, sent):
+        return self.does_without(refused_parameter(error.message, error.param, error.code, sent), sent, needs)
+
+    def does_without(self, refused: str | None, sent: dict[str, Any], needs: Container[str] = ()) -> bool:
+        """Do without a refused parameter from now on, if a request can."""
+        before = self.taken.adjusted
+        if refused is None or refused in needs or not self.taken.adapt(refused, sent):
             return False
-        if self._parameters.adjusted != before:
-            self.say(f"{self.model} does not take {refused}: {self._parameters.adjusted}")
+        if self.taken.adjusted != before:
+            self.say(f"{self.model} does not take {refused}: {self.taken.adjusted}")
         return True
+
+
+MOST_ANSWER_TOKENS = 16_384
+"""Of a request that sets no limit, for the budget."""
+
+
+def size_of(messages: Messages) -> tuple[int, int]:
+    """Bytes of text, and images."""
+    text = images = 0
+    for message in messages:
+        content = message["content"]
+        for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            if part["type"] == "text":
+                text += len(part["text"].encode())
+            else:
+                images += 1
+    return text, images

@@ -27,6 +27,7 @@ class Reply:
     status      refused: the model or its provider would not answer; `text` then says what it said instead
     served_by   the model as the server names it
     adjusted    parameters that the model did not take, and what was done about them
+    first       log-probability by token at the first generated position: the likeliest ones, and the one generated
     """
 
     status: Literal["answered", "refused"]
@@ -37,6 +38,8 @@ class Reply:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     seconds: float | None = None
+    cached_tokens: int | None = None
+    first: dict[str, float] | None = None
 
 
 class _Loose(BaseModel):
@@ -51,11 +54,26 @@ class _Message(_Loose):
 class _Choice(_Loose):
     message: _Message
     finish_reason: str | None = None
+    logprobs: Any = None
+
+
+class _Token(_Loose):
+    token: str
+    logprob: float | None = None
+
+
+class _Position(_Token):
+    top_logprobs: list[_Token] = []
+
+
+class _Details(_Loose):
+    cached_tokens: int | None = None
 
 
 class _Usage(_Loose):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
 
 
 class _Completion(_Loose):
@@ -71,9 +89,18 @@ def reply_of(body: bytes) -> Reply:
             nothing
     """
     try:
-        completion = _Completion.model_validate(strict_json(body.decode()))
-    except (BadReply, UnicodeDecodeError, ValidationError):
-        raise Transient("a reply that is none of the protocol") from None
+        content = strict_json(body.decode())
+    except (BadReply, UnicodeDecodeError):
+        raise Transient("a reply that is none of the protocol", lost=True) from None
+    return reply_in(content)
+
+
+def reply_in(content: object) -> Reply:
+    """The same of a completion that has been read already."""
+    try:
+        completion = _Completion.model_validate(content)
+    except ValidationError:
+        raise Transient("a reply that is none of the protocol", lost=True) from None
     if not completion.choices:
         raise BadReply("the reply holds no choice")
     choice, usage = completion.choices[0], completion.usage or _Usage()
@@ -85,7 +112,30 @@ def reply_of(body: bytes) -> Reply:
         served_by=completion.model,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
+        cached_tokens=usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None,
+        first=_first(choice.logprobs),
     )
+
+
+UNKNOWN_LOGPROB = -9999.0
+"""What the protocol writes for a token too unlikely to have a log-probability."""
+
+
+def _first(logprobs: Any) -> dict[str, float] | None:
+    """What a choice's log-probabilities say of the first position; None where they say nothing that can be read."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(content, list) or not content:
+        return None
+    try:
+        first = _Position.model_validate(content[0])
+    except ValidationError:
+        return None
+    found: dict[str, float] = {}
+    for each in (*first.top_logprobs, first):
+        if each.logprob is not None and each.logprob > UNKNOWN_LOGPROB:
+            # Two tokens can be written alike; the likelier one is what the model would write.
+            found[each.token] = max(each.logprob, found.get(each.token, UNKNOWN_LOGPROB))
+    return found or None
 
 
 def refusal(fault: Refused) -> Reply:

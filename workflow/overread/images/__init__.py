@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from overread.config import View
     from overread.images.files import StudyFiles
+    from overread.images.volume_file import VolumePicture
     from overread.records import Picture, Study
 
 
@@ -29,58 +30,84 @@ def _slices(study: Study, view: View, files: StudyFiles) -> Iterator[tuple[Image
 
 def _frontal(study: Study, view: View, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
     from overread.images.frontal import render_frontal
-    from overread.images.volume import BadFile
 
-    try:
-        picture = render_frontal(study, view)  # type: ignore[arg-type]
-    except BadInput as error:
-        raise BadFile(str(error)) from None
-    yield picture, {"name": "frontal chest X-ray", "series": "frontal"}
+    return render_frontal(study, view)  # type: ignore[arg-type]
 
 
-Renderer = Callable[["Study", "View", "StudyFiles"], "Iterator[tuple[Image.Image, dict[str, object]]]"]
+def _montage(study: Study, view: View, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
+    from overread.images.montage import render_montages
 
-KINDS: dict[str, Renderer] = {"slice": _slices, "frontal": _frontal}
+    return render_montages(study, view, files)  # type: ignore[arg-type]
+
+
+def _volume(
+    study: Study, view: View, files: StudyFiles
+) -> Iterator[tuple[Image.Image | VolumePicture, dict[str, object]]]:
+    from overread.images.volume_view import render_volume
+
+    return render_volume(study, view, files)  # type: ignore[arg-type]
+
+
+Renderer = Callable[["Study", "View", "StudyFiles"], "Iterator[tuple[Image.Image | VolumePicture, dict[str, object]]]"]
+
+KINDS: dict[str, Renderer] = {"slice": _slices, "montage": _montage, "volume": _volume, "frontal": _frontal}
 """What renders a kind of view: pictures in their order, each with what a `Picture` says about it."""
 
 
-def render_study(study: Study, views: Mapping[str, View], folder: Path) -> list[Picture]:
-    """The pictures of a study under `folder`/pictures, a PNG each; what lay there before is removed.
+SEGMENTATIONS = frozenset({"provided", "swin-unetr", "segresnet"})
+"""Whose tumour masks there are: the data set's own, and those of `segmentation.networks.METHODS`."""
 
-    views   by name; those of another modality than the study's are passed over
-    folder  <dataset>/images/<study>
-    raises  BadFile: a file that a view needs can't be used; BadInput: a kind of view that can't be rendered yet
+
+def render_study(
+    study: Study, views: Mapping[str, View], folder: Path, left_out: list[dict[str, str]] | None = None
+) -> list[Picture]:
+    """The pictures of a study under `folder`/pictures, a PNG or .nii.gz each; what lay there before is removed.
+
+    views     by name; those of another modality than the study's are passed over
+    folder    <dataset>/images/<study>
+    left_out  gets an entry (view, series, reason) for each series that a view of all series had to go without
+    raises    BadFile: a file that a view needs can't be used; BadInput: a kind of view that can't be rendered yet
     """
     shutil.rmtree(folder / "pictures", ignore_errors=True)
     try:
-        return list(_rendered(study, views, folder))
+        return list(_rendered(study, views, folder, left_out if left_out is not None else []))
     except BadInput:
         shutil.rmtree(folder / "pictures", ignore_errors=True)  # no picture of a study that is rejected stays behind
         raise
 
 
-def _rendered(study: Study, views: Mapping[str, View], folder: Path) -> Iterator[Picture]:
+def _rendered(
+    study: Study, views: Mapping[str, View], folder: Path, left_out: list[dict[str, str]]
+) -> Iterator[Picture]:
     from overread.images.files import StudyFiles
     from overread.images.render import pixel_hash, write_png
+    from overread.images.volume_file import SUFFIX, VolumePicture, write_volume
     from overread.records import Picture
 
-    files = StudyFiles(study)
+    files = StudyFiles(study, views.values())
     for name, view in sorted(views.items()):
         if view.modality != study.modality:
             continue
         if view.kind not in KINDS:
             raise BadInput(f"view {name!r}: {unknown('kind', view.kind, KINDS)}")
-        for order, (image, about) in enumerate(KINDS[view.kind](study, view, files)):
-            path = folder / "pictures" / f"{name}-{order}.png"
-            write_png(image, path)
+        for order, (shown, about) in enumerate(KINDS[view.kind](study, view, files)):
+            place = folder / "pictures" / f"{name}-{order}"
+            if isinstance(shown, VolumePicture):
+                path = place.with_name(f"{place.name}{SUFFIX}")
+                write_volume(shown, path)
+                facts = shown.facts
+            else:
+                path = place.with_name(f"{place.name}.png")
+                write_png(shown, path)
+                facts = {"pixels": pixel_hash(shown), "width": shown.width, "height": shown.height}
             row = {
                 "study": study.study,
                 "view": name,
                 "order": order,
                 "path": path.relative_to(folder.parent.parent).as_posix(),
-                "pixels": pixel_hash(image),
-                "width": image.width,
-                "height": image.height,
+                **facts,
                 **about,
             }
             yield Picture.model_validate(row)
+        left_out.extend({"view": name, "series": series, "reason": why} for series, why in files.left_out)
+        files.left_out.clear()

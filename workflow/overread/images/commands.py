@@ -1,4 +1,4 @@
-"""`overread images`: render the views of a study, and list the pictures of a data set."""
+"""`overread images`: segment a study, render its views, list the pictures of a data set, and show them on sheets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Render the views of studies and list the pictures.", no_args_is_help=True)
+app = typer.Typer(help="Segment studies, render their views and list the pictures.", no_args_is_help=True)
 
 StudiesFile = Annotated[Path, typer.Argument(help="studies.parquet")]
 
@@ -18,6 +18,9 @@ def render_command(
     study: Annotated[str, typer.Option(help="the study's id")],
     views: Annotated[str, typer.Option(help="views by name, as JSON")],
     out: Annotated[Path, typer.Option(help="views.json to write; the pictures go beside it into pictures/")],
+    segmentation: Annotated[
+        Path | None, typer.Option(help="JSON that `segment` wrote: its masks are taken; else the study's own")
+    ] = None,
 ) -> None:
     """Render the views of one study. A study that can't be rendered is listed with the reason, which is no error."""
     from pydantic import TypeAdapter, ValidationError
@@ -34,8 +37,40 @@ def render_command(
     rows = {row.study: row for row in read_studies(studies, with_problems=True)}
     if study not in rows:
         raise BadInput(f"{studies}: {unknown('study', study, rows)}")
-    problem = write_views(rows[study], wanted, out)
+    row, masks = rows[study], ""
+    if segmentation is not None:
+        from overread.images.segmentation.result import with_masks
+
+        row, masks = with_masks(row, segmentation)
+    problem = write_views(row, wanted, out, masks)
     typer.echo(f"{study}: {problem or 'rendered'}")
+
+
+@app.command("segment")
+def segment_command(
+    studies: StudiesFile,
+    study: Annotated[str, typer.Option(help="the study's id")],
+    section: Annotated[str, typer.Option(help="a dataset's `segmentation` of the config, as JSON")],
+    out: Annotated[Path, typer.Option(help="mask to write, <name>.nii.gz; <name>.json goes beside it")],
+    work: Annotated[Path | None, typer.Option(help="folder of finished masks: what is there is not made again")] = None,
+) -> None:
+    """Segment the tumour of one study. One that can't be segmented has the reason in its JSON, which is no error."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from overread.config import Segmentation
+    from overread.errors import BadInput, unknown
+    from overread.images.segmentation.study import segment
+    from overread.records import one_line, read_studies
+
+    try:
+        wanted: Segmentation = TypeAdapter(Segmentation).validate_json(section)
+    except ValidationError as error:
+        raise BadInput(f"--section: {one_line(error)}") from None
+    rows = {row.study: row for row in read_studies(studies, with_problems=True)}
+    if study not in rows:
+        raise BadInput(f"{studies}: {unknown('study', study, rows)}")
+    result = segment(rows[study], wanted, out, work=work)
+    typer.echo(f"{study}: {result.problem or f'segmented by {result.method}'}")
 
 
 @app.command("index")
@@ -51,3 +86,16 @@ def index_command(
 
     used, refused = index_images(read_studies(studies, with_problems=True), images, out, rejected)
     typer.echo(f"{used} studies have pictures, {refused} could not be used")
+
+
+@app.command("sheet")
+def sheet_command(
+    folder: Annotated[Path, typer.Argument(help="the dataset's folder, results/<name>/<dataset>")],
+    out: Annotated[Path, typer.Option(help="folder for the pages, a PNG a study")],
+    study: Annotated[list[str] | None, typer.Option(help="a study's id; repeat it for more; else all")] = None,
+) -> None:
+    """Show all that a study's views show on one page, for a person to check."""
+    from overread.images.sheet import write_sheets
+
+    written = write_sheets(folder, out, study or ())
+    typer.echo(f"{len(written)} {'page' if len(written) == 1 else 'pages'} in {out}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from overread.errors import BadInput
 from overread.images import render_study
-from overread.images.render import write_png
+from overread.images.black import write_black
 from overread.images.volume import BadFile
 from overread.records import Picture, Study, replacing, write_pictures
 
@@ -20,17 +20,25 @@ if TYPE_CHECKING:
 REJECTED_COLUMNS = ("study", "patient", "stage", "reason")
 
 
-def write_views(study: Study, views: Mapping[str, View], path: Path) -> str | None:
-    """The study's pictures beside `path`, and `path` itself, which lists them. Returns why there are none, if so."""
+def write_views(study: Study, views: Mapping[str, View], path: Path, masks: str = "") -> str | None:
+    """The study's pictures beside `path`, and `path` itself, which lists them. Returns why there are none, if so.
+
+    masks  whose masks chose the slices, if not the study's own; `chosen_by` says so
+    """
     problem, pictures = study.problem, []
+    left_out: list[dict[str, str]] = []
     if problem is None:
         try:
-            pictures = render_study(study, views, path.parent)
+            pictures = render_study(study, views, path.parent, left_out)
         except BadFile as error:
             problem = str(error)
+    if masks:
+        chosen = [picture.chosen_by and f"{picture.chosen_by} ({masks})" for picture in pictures]
+        pictures = [one.model_copy(update={"chosen_by": by}) for one, by in zip(pictures, chosen, strict=True)]
     content = {
         "study": study.study,
         "problem": problem,
+        "left_out": left_out if problem is None else [],
         "pictures": [picture.model_dump(mode="json") for picture in pictures],
     }
     with replacing(path) as temporary:
@@ -78,12 +86,3 @@ def index_images(studies: Iterable[Study], images: Path, out: Path, rejected: Pa
     write_black(pictures, images / "black")
     write_pictures(pictures, out)
     return count - len(refused), len(refused)
-
-
-def write_black(pictures: Iterable[Picture], folder: Path) -> None:
-    """A black picture of every size that occurs."""
-    from PIL import Image
-
-    folder.mkdir(parents=True, exist_ok=True)
-    for width, height in sorted({(picture.width, picture.height) for picture in pictures}):
-        write_png(Image.new("L", (width, height)), folder / f"{width}x{height}.png")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,16 @@ BoolArray = npt.NDArray[np.bool_]
 
 PERCENTILES = (0.5, 99.5)
 
+COMPRESSION = 1
+"""Of PNG: half the time of level 6 for a tenth more bytes."""
+
 
 def grey_picture(
     values: FloatArray,
     inside: BoolArray,
     spacing_mm: tuple[float, float] = (1.0, 1.0),
     size: int | None = None,
+    seen: tuple[float, float] | None = None,
 ) -> Image.Image:
     """An 8-bit picture of a slice.
 
@@ -32,42 +37,74 @@ def grey_picture(
     inside      (rows, columns) the brain, whose values set the window
     spacing_mm  height and width of a pixel; the picture's pixels are square
     size        longer edge of the picture in pixels; none keeps the finer of the two spacings
+    seen        what is shown black and white, where that is known already
     raises      ValueError if nothing is inside or all inside is equal: there would be nothing to see
     """
     from PIL import Image
 
-    low, high = window(values[inside & np.isfinite(values)])
-    grey = np.clip((np.nan_to_num(values, nan=low) - low) / (high - low), 0, 1)
+    low, high = seen or window(values[inside & np.isfinite(values)])
+    finite = values if np.isfinite(values).all() else np.nan_to_num(values, nan=low)
+    grey = np.clip((finite - low) / (high - low), 0, 1)
     picture = Image.fromarray(np.rint(grey * 255).astype(np.uint8), mode="L")
     return sized(picture, spacing_mm, size)
 
 
-def window(values: FloatArray) -> tuple[float, float]:
+def label_picture(
+    labels: FloatArray,
+    greys: Mapping[int, int],
+    spacing_mm: tuple[float, float] = (1.0, 1.0),
+    size: int | None = None,
+) -> Image.Image:
+    """An 8-bit picture of a slice of a mask: a grey level a label, and none in between.
+
+    labels  (rows, columns), near whole numbers; NaN, and what `greys` does not name, is black
+    """
+    from PIL import Image
+
+    whole = np.rint(np.nan_to_num(labels))
+    pixels = np.zeros(labels.shape, dtype=np.uint8)
+    for label, grey in greys.items():
+        pixels[whole == label] = grey
+    return sized(Image.fromarray(pixels, mode="L"), spacing_mm, size, smooth=False)
+
+
+def window(values: FloatArray, *, positive: bool = False) -> tuple[float, float]:
     """What is shown black and white: robust percentiles of the brain, so that no single voxel sets the contrast.
 
-    Magnitude images have no signal at 0, so black is 0 unless the percentile lies below it (ADC, noise around 0).
+    Magnitude images have no signal at 0, so black is 0 unless the percentile lies below it (noise around 0).
 
-    values  (n,) inside the brain
-    raises  ValueError for no values, or no contrast among them
+    values    (n,) inside the brain
+    positive  whether the quantity has no values below 0, so that those there are noise and shown black
+    raises    ValueError for no values, or no contrast among them
     """
     if values.size == 0:
         raise ValueError("no brain in the slice")
     low, high = (float(value) for value in np.percentile(values, PERCENTILES))
-    low = min(low, 0.0)
+    low = 0.0 if positive else min(low, 0.0)
     if high <= low or values.min() == values.max():
         raise ValueError("no contrast in the slice")
     return low, high
 
 
-def sized(picture: Image.Image, spacing_mm: tuple[float, float] = (1.0, 1.0), size: int | None = None) -> Image.Image:
-    """`picture` with square pixels, and with `size` as its longer edge if that is given."""
+def sized(
+    picture: Image.Image,
+    spacing_mm: tuple[float, float] = (1.0, 1.0),
+    size: int | None = None,
+    *,
+    smooth: bool = True,
+) -> Image.Image:
+    """`picture` with square pixels, and with `size` as its longer edge if that is given.
+
+    smooth  whether values in between may arise; those of a mask may not
+    """
     from PIL import Image
 
     finest = min(spacing_mm)
     height, width = picture.height * spacing_mm[0] / finest, picture.width * spacing_mm[1] / finest
     factor = size / max(height, width) if size is not None else 1.0
     wanted = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return picture if wanted == picture.size else picture.resize(wanted, Image.Resampling.BICUBIC)
+    way = Image.Resampling.BICUBIC if smooth else Image.Resampling.NEAREST
+    return picture if wanted == picture.size else picture.resize(wanted, way)
 
 
 def pixel_hash(image: Image.Image) -> str:
@@ -79,4 +116,4 @@ def pixel_hash(image: Image.Image) -> str:
 def write_png(image: Image.Image, path: Path) -> None:
     """A PNG without metadata, always with the same compression."""
     with replacing(path) as temporary:
-        image.save(temporary, format="PNG", compress_level=6)
+        image.save(temporary, format="PNG", compress_level=COMPRESSION)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from overread.config import Config, GeneratedQuestions, WeightsModel, is_folder
+from overread.config import Config, GeneratedQuestions, NetworkSegmentation, WeightsModel, is_folder
 from overread.config.datasets import Folder
+from overread.images.segmentation.checkpoint import sha256_of
 from overread.plan.asked import Cell, cells, cells_of
-from overread.plan.judging import Judge, Obstacle, shown
+from overread.plan.judging import Judge, Obstacle, shown, unknown_report
 
 STUDIES = {
     "ucsf-pdgm": ("*_nifti", "*/*_nifti"),
@@ -23,7 +24,10 @@ def check(config: Config) -> tuple[list[str], list[str]]:
     """Errors, which stop the study before any job, and warnings. Each line names a key, and says what to do."""
     judge = Judge(config)
     errors = _empty_folders(config)
+    errors.extend(_reports(config, judge))
     warnings: list[str] = []
+    for problem, is_error in _checkpoints(config):
+        (errors if is_error else warnings).append(problem)
     idle: list[str] = []
     for number, evaluation in enumerate(config.evaluations):
         place = f"evaluations[{number}]"
@@ -86,12 +90,56 @@ def _empty_folders(config: Config) -> list[str]:
     return errors
 
 
+def _reports(config: Config, judge: Judge) -> list[str]:
+    """Reports that no template makes, and files that edited reports are made with and that are not there."""
+    errors = []
+    for name in sorted({cell.setting for cell in cells(config)}):
+        strange = unknown_report(judge, name)
+        if strange is not None:
+            errors.append(f"settings.{name}.report: {strange}")
+    if config.prompts is not None and not Path(config.prompts).is_dir():
+        errors.append(f"prompts: no folder at {shown(config.prompts)}")
+    if config.reports.findings is not None and not Path(config.reports.findings).is_file():
+        errors.append(f"reports.findings: no file at {shown(config.reports.findings)}")
+    tokenizer = config.reports.tokenizer
+    if tokenizer is not None and not Path(tokenizer, "tokenizer.json").is_file():
+        errors.append(f"reports.tokenizer: no tokenizer.json in {shown(tokenizer)}")
+    return errors
+
+
+def _checkpoints(config: Config) -> list[tuple[str, bool]]:
+    """What is wrong with the weights of networks that segment, and whether it is an error.
+
+    A file that is not there keeps its cells from running, as missing data do; another file than the one that the
+    config names is an error.
+    """
+    found = []
+    for name in sorted({cell.dataset for cell in cells(config)}):
+        section = getattr(config.datasets[name], "segmentation", None)
+        if not isinstance(section, NetworkSegmentation):
+            continue
+        place, path = f"datasets.{name}.segmentation.checkpoint", Path(section.checkpoint)
+        if not path.is_file():
+            found.append((f"{place}: no file at {shown(section.checkpoint)}: {name} can't run without it", False))
+            continue
+        sha256 = sha256_of(path)
+        if section.checkpoint_sha256 is None:
+            found.append((f"{place}_sha256: not given; that of {shown(section.checkpoint)} is {sha256}", False))
+        elif sha256 != section.checkpoint_sha256:
+            why = f"the SHA-256 of {shown(section.checkpoint)} is {sha256}, not {section.checkpoint_sha256}"
+            found.append((f"{place}_sha256: {why}: it is another file", True))
+    return found
+
+
 def _comparisons(config: Config) -> list[str]:
     """Comparisons and effects that no evaluation gives anything to compare."""
     warnings = []
     asked: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    again: set[str] = set()
     for cell in cells(config):
         asked[cell.setting].add((cell.dataset, cell.model))
+        if cell.runs > 1:
+            again.add(cell.setting)
     both: dict[str, set[tuple[str, str]]] = {}
     for name, comparison in config.comparisons.items():
         one, two = comparison.settings
@@ -99,13 +147,19 @@ def _comparisons(config: Config) -> list[str]:
         unasked = [setting for setting in (one, two) if not asked[setting]]
         if unasked:
             warnings.append(f"comparisons.{name}: no evaluation asks for {' or '.join(unasked)}: it will be empty")
+        elif one == two and one not in again:
+            warnings.append(
+                f"comparisons.{name}: sets the runs of {one} against each other, and it is run once: it will be empty; "
+                "give its evaluation `runs: 2`"
+            )
         elif not both[name]:
             warnings.append(
                 f"comparisons.{name}: no model is asked both {one} and {two} on the same dataset: it will be empty"
             )
     for name, effect in config.effects.items():
-        first, second = effect.minus
-        if both[first] and both[second] and not both[first] & both[second]:
+        used = [comparison for _, comparison in effect.terms(config.comparisons, config.effects)]
+        if all(both[one] for one in used) and not set.intersection(*(both[one] for one in used)):
+            first, second = effect.minus
             warnings.append(f"effects.{name}: {first} and {second} share no model and dataset: it will be empty")
     return warnings
 

@@ -97,6 +97,33 @@ def estimate(config: Config, results: Path | None) -> Estimate:
     return Estimate(sizes, tuple(_load(config, cell, sizes[cell.dataset], judge, results) for cell in asked))
 
 
+@dataclass(frozen=True)
+class Grouping:
+    """What the choice of `responses.group` comes to, over the cells that can ever run.
+
+    jobs           that ask models
+    loading_hours  GPU-hours that go into loading weights, by the model files' `resources.loading`
+    """
+
+    jobs: int
+    loading_hours: float
+
+
+def groupings(config: Config, whole: Estimate) -> dict[str, Grouping]:
+    """Each choice of `responses.group` and what it comes to."""
+    asked = [load.cell for load in whole.loads if not any(one.when == "never" for one in load.obstacles)]
+    found = {}
+    for group in ("run", "setting", "model"):
+        jobs: dict[tuple[str, ...], str] = {}
+        for cell in asked:
+            for run in range(1, cell.runs + 1):
+                parts = {"run": (cell.setting, str(run)), "setting": (cell.setting,), "model": ()}[group]
+                jobs[(cell.dataset, cell.model, *parts)] = cell.model
+        needs = [config.models[model].resources for model in jobs.values()]
+        found[group] = Grouping(len(jobs), sum(each.gpu * each.loading for each in needs) / 60)
+    return found
+
+
 def size_of(section: Dataset, folder: Path | None) -> Size:
     """A dataset's size: counted in its results folder, else published, else from the config, else unknown."""
     if folder is not None and (folder / "studies.parquet").exists() and (folder / "questions.jsonl").exists():

@@ -11,10 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from overread.config import Config, OpenaiModel, WeightsModel, is_folder
-from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, MimicCxr, Table, UcsfPdgm
+from overread.config import Config, OpenaiModel, OwnCodeModel, TransformersModel, WeightsModel, is_folder
+from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, Table
 from overread.config.inputs import Setting, VolumeView
 from overread.endpoint import guard
+from overread.errors import unknown
 from overread.plan.asked import Cell, cells
 
 When = Literal["never", "later", "missing"]
@@ -134,15 +135,14 @@ def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
         found.append(Obstacle("later", f"this version reads no data set of source {section.source}"))
     if section.questions.origin not in judge.had.origins:
         found.append(Obstacle("later", f"this version makes no questions of origin {section.questions.origin}"))
-    if isinstance(section, UcsfPdgm) and section.segmentation not in judge.had.segmentations:
-        found.append(Obstacle("later", f"this version has no segmentation by {section.segmentation}"))
+    segmentation = getattr(section, "segmentation", None)
+    if segmentation is not None and segmentation.method not in judge.had.segmentations:
+        found.append(Obstacle("later", f"this version has no segmentation by {segmentation.method}"))
     needed: dict[str, str | None] = {}
     if isinstance(section, Folder):
         needed["root"] = section.root
-    if isinstance(section, UcsfPdgm):
-        needed |= {"metadata": section.metadata, "reports": section.reports, "checkpoint": section.checkpoint}
-    if isinstance(section, MimicCxr):
-        needed["reports"] = section.reports
+    needed |= section.also_read
+    needed["segmentation.checkpoint"] = getattr(segmentation, "checkpoint", None)
     if isinstance(section, Table):
         needed["path"] = section.path
     if isinstance(section.questions, FileQuestions):
@@ -151,13 +151,16 @@ def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
         if path is not None and not Path(path).exists():
             found.append(Obstacle("missing", f"nothing at {shown(path)} (datasets.{name}.{key})"))
     if isinstance(section.questions, GeneratedQuestions):
-        if isinstance(section, UcsfPdgm) and section.reports is None:
-            found.append(Obstacle("missing", f"datasets.{name} names no 'reports' to write questions from"))
+        if not section.has_reports:
+            found.append(
+                Obstacle("missing", f"datasets.{name} names no {section.reports_are_named_by} to write questions from")
+            )
         if section.questions.origin in judge.had.origins:
             for author in (section.questions.author, section.questions.validator):
                 needs = [*_of_dataset_and_model(judge, name, author), *_of_access(judge, author)]
-                if not isinstance(judge.config.models[author], OpenaiModel):
-                    needs.append(Obstacle("later", "questions are written by models behind a server (openai) only"))
+                if not isinstance(judge.config.models[author], OpenaiModel | TransformersModel):
+                    why = "questions are written by models of the back ends openai and transformers only"
+                    needs.append(Obstacle("never", why))
                 found.extend(Obstacle(each.when, f"{author}, for the questions: {each.why}") for each in needs)
     return found
 
@@ -175,6 +178,11 @@ def _of_access(judge: Judge, name: str) -> list[Obstacle]:
     found: list[Obstacle] = []
     if isinstance(model, WeightsModel) and is_folder(model.weights) and not Path(model.weights).is_dir():
         found.append(Obstacle("missing", f"no folder of weights for {name} at {shown(model.weights)}"))
+    tower = getattr(model, "vision_tower", None)
+    if tower is not None and is_folder(tower) and not Path(tower).is_dir():
+        found.append(Obstacle("missing", f"no folder of the image part of {name} at {shown(tower)}"))
+    if isinstance(model, OwnCodeModel) and model.untrusted:
+        found.append(Obstacle("missing", "its repository's own code may not run yet: trust_remote_code is false"))
     if isinstance(model, OpenaiModel) and not is_loopback(model.endpoint) and not os.environ.get(model.key_variable):
         found.append(Obstacle("missing", f"the environment variable {model.key_variable} holds no key"))
     return found
@@ -187,14 +195,25 @@ def _of_setting(judge: Judge, name: str) -> list[Obstacle]:
     lacking = (
         (view is not None and view.kind not in had_now.kinds, f"views of kind {view.kind if view else ''}"),
         (setting.images != "none" and setting.source not in had_now.sources, f"pictures of source {setting.source}"),
-        (setting.report not in had_now.reports, f"report edit {setting.report}"),
         (setting.order not in had_now.orders, f"order {setting.order}"),
         (setting.readout not in had_now.readouts, f"readout {setting.readout}"),
         (setting.attention != "none" and not had_now.attention, "hiding of the report"),
         (setting.warning and not had_now.warning, "warning about the report"),
         (setting.questions == "one-per-study" and not had_now.one_per_study, "one-question-per-study design"),
     )
-    return [Obstacle("later", f"this version has no {what}") for lacks, what in lacking if lacks]
+    found = [Obstacle("later", f"this version has no {what}") for lacks, what in lacking if lacks]
+    strange = unknown_report(judge, name)
+    return [*found, Obstacle("missing", strange)] if strange is not None else found
+
+
+def unknown_report(judge: Judge, name: str) -> str | None:
+    """What is wrong with a report that no template makes: which there are, and how to add it. None if all is well."""
+    report, folder = judge.config.settings[name].report, judge.config.prompts
+    there = judge.had.reports | import_module("overread.trials").own_reports(folder)
+    if report in there:
+        return None
+    where = shown(folder) if folder is not None else "a folder that the key 'prompts' names"
+    return f"{unknown('report', report, there)}; or put a template report-{report}.j2 into {where}"
 
 
 def _of_dataset_and_model(judge: Judge, dataset: str, model: str) -> list[Obstacle]:
@@ -220,8 +239,11 @@ def _of_dataset_and_setting(judge: Judge, dataset: str, name: str) -> list[Obsta
     if setting.readout in ("yes-no", "first-token") and section.questions.origin in ("grammar", "generated"):
         why = f"the readout {setting.readout} needs yes/no questions, and those of {dataset} have four options"
         found.append(Obstacle("never", why))
-    if setting.report != "none" and isinstance(section, UcsfPdgm) and section.reports is None:
-        found.append(Obstacle("missing", f"datasets.{dataset} names no 'reports' to show"))
+    if setting.substitute > section.substitutes.count:
+        there = f"datasets.{dataset}.substitutes.count is {section.substitutes.count}"
+        found.append(Obstacle("never", f"it shows substitute {setting.substitute}, and {there}"))
+    if setting.report != "none" and not section.has_reports:
+        found.append(Obstacle("missing", f"datasets.{dataset} names no {section.reports_are_named_by} to show"))
     return found
 
 

@@ -4,10 +4,10 @@ A model is asked about one study at a time, in one request that holds that study
 what a report says, even if it were written to mislead, reaches the questions of its own study alone. Of a report only
 the Findings and the Impression are shown, between lines whose mark is made from the content and so can't stand in it.
 
-Author and validator are models of the back end `openai`: any server that speaks its protocol. A model of one's own is
-served on this machine, for instance by `vllm serve <weights> --port 8000`, with `endpoint: http://127.0.0.1:8000/v1` in
-its model file; restricted reports then never leave the machine. Anything else that has `answers` as
-`endpoint.client.ChatClient` has it can take the server's place.
+Author and validator are models of the back end `openai`, which is any server that speaks its protocol, or of the back
+end `transformers`, which writes in this process. A model that vLLM runs is served on this machine, by
+`vllm serve <weights> --port 8000`, with `endpoint: http://127.0.0.1:8000/v1` in its model file. With either of these
+two restricted reports never leave the machine.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from typing import Any
 import jinja2
 from pydantic import BaseModel, ConfigDict
 
-from overread.config import GeneratedQuestions, Model, OpenaiModel
-from overread.endpoint.asking import ask
+from overread.config import GeneratedQuestions, Model, OpenaiModel, TransformersModel
+from overread.endpoint.asking import Client, ask
+from overread.endpoint.batches import batched
 from overread.endpoint.client import Call, ChatClient, Messages, Patience
 from overread.endpoint.guard import clear
 from overread.endpoint.replies import Reply, response_format
+from overread.endpoint.spending import Purse
 from overread.errors import BadInput, NotAnswered
 from overread.progress import say
 from overread.records import Study, content_hash
@@ -43,6 +45,10 @@ class Form(BaseModel):
     """The form of a reply: closed and without defaults, as strict structured output wants it."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+Writer = OpenaiModel | TransformersModel
+"""What can be an author or a validator."""
 
 
 def shown_sections(study: Study) -> dict[str, str]:
@@ -88,7 +94,7 @@ def _rendered(folder: Path, name: str, block: str, values: Mapping[str, Any]) ->
 
 
 def parameters(
-    model: OpenaiModel, section: GeneratedQuestions, form: type[Form], name: str, reasoning_effort: str | None
+    model: Writer, section: GeneratedQuestions, form: type[Form], name: str, reasoning_effort: str | None
 ) -> dict[str, Any]:
     """Of a request: as the model file decodes, with the questions' own temperature where the model takes one."""
     decoding = model.decoding
@@ -103,23 +109,36 @@ def parameters(
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def request_key(model: OpenaiModel, study: Study, said: Messages, asked: Mapping[str, Any]) -> str:
-    """What can change a reply. The study is in it: a sampled answer about one study is none about another."""
-    return content_hash([FORM, model.identity(), study.study, said, dict(asked)])
+def identity(model: Writer, model_id: str) -> dict[str, Any]:
+    """What of a model can change its reply; of weights on this machine, their content."""
+    if isinstance(model, OpenaiModel):
+        return model.identity()
+    from overread.responses.backends.transformers import TransformersBackend
+
+    return TransformersBackend(model, model_id).identity()
 
 
-def served(model: Model, model_id: str, role: str) -> OpenaiModel:
-    """BadInput unless the model stands behind a server."""
-    if not isinstance(model, OpenaiModel):
+def request_key(writer: Mapping[str, Any], study: Study, said: Messages, asked: Mapping[str, Any]) -> str:
+    """What can change a reply. The study is in it: a sampled answer about one study is none about another.
+
+    writer  the model's `identity`
+    """
+    return content_hash([FORM, dict(writer), study.study, said, dict(asked)])
+
+
+def writer(model: Model, model_id: str, role: str) -> Writer:
+    """BadInput unless the model can write questions."""
+    if not isinstance(model, OpenaiModel | TransformersModel):
         raise BadInput(
-            f"model {model_id!r} can't be the {role}: its back end is {model.backend}. Serve it on this machine (for "
-            "instance with `vllm serve`) and give it a model file with backend openai and that server's endpoint"
+            f"model {model_id!r} can't be the {role}: its back end is {model.backend}. Take one of the back end "
+            "transformers, or serve it on this machine (for instance with `vllm serve`) and give it a model file with "
+            "backend openai and that server's endpoint"
         )
     return model
 
 
 def converse(
-    model: OpenaiModel,
+    model: Writer,
     model_id: str,
     asked: Mapping[str, Any],
     studies: Sequence[Study],
@@ -137,16 +156,11 @@ def converse(
     raises   BadInput, before anything is sent, if restricted reports would go where they must not;
              NotAnswered if a call has no reply: every reply is kept, and the same command sends only what is missing
     """
-    restricted = next((study for study in studies if study.restricted), None)
-    what = f"dataset {restricted.dataset}" if restricted else "the data set"
-    to = clear(model.endpoint, restricted=restricted is not None, attested=attested, what=what)
-    client = ChatClient(
-        to=to,
-        model=model.model,
-        parameters=asked,
-        key_variable=model.key_variable,
-        patience=replace(patience or Patience(), in_flight=model.batch),
-        say=say,
+    patience = replace(patience or Patience(), in_flight=model.batch)
+    client = (
+        _server(model, asked, studies, attested, patience, work)
+        if isinstance(model, OpenaiModel)
+        else _here(model, model_id, asked, patience)
     )
     done = ask(client, calls, work, f"{model_id}, {len(calls)} studies")
     print(f"asked {done.asked}, kept {done.kept}", flush=True)
@@ -165,6 +179,35 @@ def converse(
             f"{len(done.failures)}"
         )
     return done.replies
+
+
+def _server(
+    model: OpenaiModel,
+    asked: Mapping[str, Any],
+    studies: Sequence[Study],
+    attested: Sequence[str],
+    patience: Patience,
+    work: Path,
+) -> Client:
+    restricted = next((study for study in studies if study.restricted), None)
+    what = f"dataset {restricted.dataset}" if restricted else "the data set"
+    chat = ChatClient(
+        to=clear(model.endpoint, restricted=restricted is not None, attested=attested, what=what),
+        model=model.model,
+        parameters=asked,
+        key_variable=model.key_variable,
+        patience=patience,
+        say=say,
+        api_version=model.api_version,
+        purse=Purse.of(model, work.with_suffix(".spent.jsonl"), work.name),
+    )
+    return batched(chat, model, work)
+
+
+def _here(model: TransformersModel, model_id: str, asked: Mapping[str, Any], patience: Patience) -> Client:
+    from overread.responses.backends.transformers.chat import LocalClient
+
+    return LocalClient(model, model_id, asked, tries=patience.bad_replies)
 
 
 def _listed(names: Sequence[str], most: int = 10) -> str:

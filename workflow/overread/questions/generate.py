@@ -14,11 +14,12 @@ from overread.questions.candidates import Candidate, StudyReply
 from overread.questions.dialogue import (
     Form,
     converse,
+    identity,
     messages,
     parameters,
     request_key,
-    served,
     shown_sections,
+    writer,
 )
 from overread.records import Study
 from overread.trials.prompt import OWN_PROMPTS
@@ -66,13 +67,16 @@ def generate(
     raises   BadInput if the reports may not go to the model's endpoint, NotAnswered if a study has no reply. A refusal
              is a reply: it is recorded, and the study has no candidates.
     """
-    author = served(model, model_id, "author")
+    author = writer(model, model_id, "author")
+    of_author = identity(author, model_id)
     asked = parameters(author, section, WrittenQuestions, "written_questions", author.decoding.reasoning_effort)
     calls: dict[str, Call] = {}
     for study in studies:
         if shown_sections(study):
             said = messages(TEMPLATE, study, prompts, per_study=section.per_study)
-            calls[study.study] = Call(request_key(author, study, said, asked), study.study, said, judge=read_questions)
+            calls[study.study] = Call(
+                request_key(of_author, study, said, asked), study.study, said, judge=read_questions
+            )
     about = [study for study in studies if study.study in calls]
     kept = converse(author, model_id, asked, about, list(calls.values()), work, attested=attested, patience=patience)
 

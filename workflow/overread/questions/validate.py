@@ -20,7 +20,7 @@ from overread.endpoint.faults import BadReply
 from overread.endpoint.replies import Reply, structured
 from overread.errors import BadInput, unknown
 from overread.questions.candidates import Candidate, StudyReply, Wording
-from overread.questions.dialogue import Form, converse, messages, parameters, request_key, served
+from overread.questions.dialogue import Form, converse, identity, messages, parameters, request_key, writer
 from overread.questions.generate import study_reply
 from overread.records import Study
 from overread.trials.prompt import OWN_PROMPTS
@@ -71,7 +71,8 @@ def validate(
     work    work file of the replies
     raises  as `generate.generate`, and BadInput for a candidate whose study is not among the studies
     """
-    validator = served(model, model_id, "validator")
+    validator = writer(model, model_id, "validator")
+    of_validator = identity(validator, model_id)
     asked = parameters(validator, section, Verdicts, "verdicts", section.reasoning_effort)
     of_study: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda one: (one.study, one.index)):
@@ -87,7 +88,7 @@ def validate(
             TEMPLATE, by_name[name], prompts, candidates=[_shown(n, one) for n, one in enumerate(written, 1)]
         )
         judge = functools.partial(read_verdicts, count=len(written))
-        calls[name] = Call(request_key(validator, by_name[name], said, asked), name, said, judge=judge)
+        calls[name] = Call(request_key(of_validator, by_name[name], said, asked), name, said, judge=judge)
     about = [by_name[name] for name in calls]
     kept = converse(validator, model_id, asked, about, list(calls.values()), work, attested=attested, patience=patience)
 

@@ -1,11 +1,14 @@
 """Studies: from a data set, as it is distributed, to one row an examination. One reader a source.
 
-A reader is a module with `read(dataset, section, folder) -> list[Study]`. It keeps studies that can't be used, with the
-reason in `Study.problem`.
+A reader is a module with `read(dataset, section, folder, remarks) -> list[Study]`. It keeps studies that can't be used,
+with the reason in `Study.problem`. Rows and files that it had to leave out, and counts, go to `remarks`.
 """
 
 READERS: dict[str, str] = {
+    "chexpert-plus": "overread.studies.chexpert_plus",
     "mimic-cxr": "overread.studies.mimic_cxr",
+    "open-i": "overread.studies.open_i",
+    "table": "overread.studies.table",
     "ucsf-pdgm": "overread.studies.ucsf_pdgm",
 }
 """Module by source. The phantom has no reader of its own: it is read by that of the layout it is written in."""

@@ -43,6 +43,10 @@ def read_command(
     dataset: Annotated[str, typer.Option(help="its name in the config")],
     section: SectionText,
     out: Annotated[Path, typer.Option(help="studies.parquet to write")],
+    remarks: Annotated[
+        Path | None, typer.Option(help="CSV to write: rows and files that are not as they should be")
+    ] = None,
+    counts: Annotated[Path | None, typer.Option(help="CSV to write: how many images, studies and patients")] = None,
 ) -> None:
     """Read one row a study, also those that can't be used, with the reason."""
     from importlib import import_module
@@ -51,18 +55,24 @@ def read_command(
     from overread.errors import BadInput, unknown
     from overread.records import write_studies
     from overread.studies import PHANTOMS, READERS
+    from overread.studies.remarks import Remarks
 
     parsed = _parsed(section)
     source = PHANTOMS[parsed.modality][1] if isinstance(parsed, Phantom) else parsed.source
     if source not in READERS:
         raise BadInput(f"--section: no reader yet: {unknown('source', source, READERS)}")
-    studies = import_module(READERS[source]).read(dataset, parsed, folder)
+    told = Remarks()
+    studies = import_module(READERS[source]).read(dataset, parsed, folder, told)
+    told.count_studies(studies)
+    told.write(remarks, counts)
+    for what, number in told.counts.items():
+        typer.echo(f"{what}: {number}")
     unusable = [study for study in studies if study.problem is not None]
     if len(unusable) == len(studies):
         first = f"; the first: {unusable[0].study}: {unusable[0].problem}" if unusable else ""
         raise BadInput(f"{folder}: none of {len(studies)} studies can be used{first}")
     write_studies(studies, out)
-    typer.echo(f"{dataset}: {len(studies)} studies, {len(unusable)} of them can't be used")
+    typer.echo(f"{dataset}: {len(studies)} studies, {len(unusable)} of them can't be used; {len(told.rows)} remarks")
 
 
 def _parsed(text: str) -> Dataset:

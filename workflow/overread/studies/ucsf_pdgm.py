@@ -7,20 +7,26 @@
 Headers are read, voxels are not: what only they can tell is the images stage's to find. A study without a usable T1,
 T1c, T2, FLAIR or tumour mask has a `problem`; another series that can't be used is left out, and an attribute
 `unusable <series>` says why.
+
+A follow-up scan has an id of its own in older releases. Rows and reports under either id belong to it, and where both
+lie in the folder the older one is not counted.
 """
 
 from __future__ import annotations
 
-import csv
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from overread.config import Phantom, UcsfPdgm
 from overread.errors import BadInput
 from overread.images.volume import BadFile, read_header
 from overread.records import Study
+from overread.studies.paths import DataRoot
 from overread.studies.phantom.marker import is_semi_synthetic
+from overread.studies.remarks import Remarks
 from overread.studies.reports import read_reports
+from overread.studies.rows import read_rows
 from overread.studies.sections import Sections
 
 GRID = (240, 240, 155)
@@ -37,44 +43,68 @@ OTHER_GRID = frozenset({"DTI_eddy_noreg", "ASL_M0"})
 
 NEEDED = ("T1", "T1c", "T2", "FLAIR")
 
-FORMER_IDS = {
-    "0289": "0391", "0175": "0396", "0181": "0409", "0138": "0429", "0278": "0431", "0315": "0433",
+FOLLOW_UPS = {
+    "UCSF-PDGM-0289": "UCSF-PDGM-0391_FU016d", "UCSF-PDGM-0175": "UCSF-PDGM-0396_FU175d",
+    "UCSF-PDGM-0181": "UCSF-PDGM-0409_FU001d", "UCSF-PDGM-0138": "UCSF-PDGM-0429_FU003d",
+    "UCSF-PDGM-0278": "UCSF-PDGM-0431_FU001d", "UCSF-PDGM-0315": "UCSF-PDGM-0433_FU007d",
 }  # fmt: skip
-"""Follow-up scans that the older releases number like patients of their own, and whose they are."""
+"""Follow-up scans that the older releases number like patients of their own, and what they are called now."""
 
-_ID = re.compile(r"UCSF-PDGM-(\d{1,4})(_FU\d+d)?")
-_SCANS = re.compile(_ID.pattern + r"_nifti")
-_FILE = re.compile(_ID.pattern + r"_(?P<series>\w+)\.nii(\.gz)?")
+USUAL = {
+    "Sex": r"[MF]",
+    "Age at MRI": r"\d{1,3}(\.\d+)?",
+    "WHO CNS Grade": r"[1-4]",
+    "1-dead 0-alive": r"[01](\.0)?",
+    "OS": r"\d+(\.\d+)?",
+}
+"""Metadata whose form is certain. Another value is kept as it stands, and gets a remark."""
+
+Named = Callable[[str], str | None]
+"""The study that a cell or a file's name stands for; None for what is no id."""
+
+_ID = re.compile(r"UCSF-PDGM-(\d{1,4})(?:_FU(\d{1,3})d)?")
+_SCANS = re.compile(r"(?P<id>.+)_nifti")
+_FILE = re.compile(rf"(?P<id>.+?)_(?P<series>{'|'.join(sorted(SERIES, key=len, reverse=True))})\.nii(\.gz)?")
 
 
-def read(dataset: str, section: UcsfPdgm | Phantom, folder: Path) -> list[Study]:
+def read(dataset: str, section: UcsfPdgm | Phantom, folder: Path, remarks: Remarks | None = None) -> list[Study]:
     """All studies under `folder`, sorted, unusable ones with their `problem`.
 
-    raises  BadInput if there is no study, or a table or a folder that the section names is missing or not readable
+    remarks  takes what is odd about files and rows
+    raises   BadInput if there is no study, or a table or a folder that the section names is missing or not readable
     """
+    remarks = remarks if remarks is not None else Remarks()
     made = is_semi_synthetic(folder)
     truth = _truth(folder) if made else {}
-    rows = _metadata(_metadata_path(section, folder))
-    reports_at = Path(section.reports) if isinstance(section, UcsfPdgm) and section.reports else folder / "reports"
-    named = isinstance(section, UcsfPdgm) and section.reports is not None
-    reports = read_reports(reports_at, whole_id) if named or reports_at.exists() else {}
-    mask_needed = not isinstance(section, UcsfPdgm) or section.segmentation == "provided"
+    # Made studies are numbered from 1 and know no former ids.
+    named = whole_id if made else _now
+    rows = _metadata(_metadata_path(section, folder), named, remarks)
+    reports = _reports(section, folder, named, remarks)
+    mask_needed = not isinstance(section, UcsfPdgm) or section.segmentation.method == "provided"
+    needed = (*NEEDED, "tumor_segmentation") if mask_needed else NEEDED
+    root = DataRoot(folder, follow_links=isinstance(section, UcsfPdgm) and section.follow_links)
+    found = _folders(folder, remarks)
     studies = []
-    for study, scans in sorted(_folders(folder).items()):
-        images, unusable = _images(scans)
-        needed = (*NEEDED, "tumor_segmentation") if mask_needed else NEEDED
+    for study, places in sorted(found.items()):
+        now = study if made else current_id(study)
+        images, unusable = _images(study, places[0], root, remarks)
         problems = [unusable.get(name, f"{name}: missing") for name in needed if name not in images]
+        if len(places) > 1:
+            problems = [f"there twice: {' and '.join(map(str, places))}; keep one release in the folder"]
+        if now != study and now in found:
+            problems = [f"the same scan as {now}, under the id of older releases: not counted twice"]
         labels, facts = truth.get(study, ({}, {}))
         if made and not labels:
             problems.append("truth.csv: no row for this study")
-        attributes = {**rows.get(study, {}), **facts}
+        attributes = {**rows.get(now, {}), **facts}
         attributes |= {f"unusable {name}": why for name, why in unusable.items()}
-        report = reports.get(study, Sections())
+        attributes |= {"current id": now} if now != study else {}
+        report = reports.get(now, Sections())
         attributes |= {"unusable report": report.problem} if report.problem else {}
         studies.append(
             Study(
                 study=study,
-                patient=_patient(study, made),
+                patient=now.split("_FU", maxsplit=1)[0],
                 dataset=dataset,
                 modality="mri",
                 images={name: str(path) for name, path in images.items()},
@@ -86,90 +116,134 @@ def read(dataset: str, section: UcsfPdgm | Phantom, folder: Path) -> list[Study]
                 problem="; ".join(problems) or None,
             )
         )
+    _count(studies, rows, reports, remarks)
     return studies
 
 
 def whole_id(text: str) -> str | None:
     """`UCSF-PDGM-0004` of `UCSF-PDGM-004`, with `_FU016d` if that follows; None for what is no id."""
     found = _ID.fullmatch(text.strip())
-    return f"UCSF-PDGM-{int(found[1]):04d}{found[2] or ''}" if found else None
+    if found is None or not text.isascii():
+        return None
+    return f"UCSF-PDGM-{int(found[1]):04d}" + (f"_FU{int(found[2]):03d}d" if found[2] else "")
 
 
-def _patient(study: str, made: bool) -> str:
-    """The base patient of a scan. Made studies are numbered from 1 and know no former ids."""
-    base = study.split("_FU", maxsplit=1)[0]
-    number = base.removeprefix("UCSF-PDGM-")
-    return base if made else f"UCSF-PDGM-{FORMER_IDS.get(number, number)}"
+def current_id(study: str) -> str:
+    """The id of this release: a follow-up scan's is its base patient's with the days that passed."""
+    return FOLLOW_UPS.get(study, study)
 
 
-def _folders(folder: Path) -> dict[str, Path]:
+def _now(text: str) -> str | None:
+    """The current id that a cell or a file's name stands for."""
+    study = whole_id(text)
+    return current_id(study) if study is not None else None
+
+
+# -- scans -----------------------------------------------------------------------------------------------------------
+
+
+def _folders(folder: Path, remarks: Remarks) -> dict[str, list[Path]]:
     """Scan folders by study id, directly in `folder` or one level down."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; name the one that holds UCSF-PDGM-v5")
-    found: dict[str, Path] = {}
+    found: dict[str, list[Path]] = {}
     for path in sorted([*folder.glob("*_nifti"), *folder.glob("*/*_nifti")]):
         matched = _SCANS.fullmatch(path.name)
-        if matched is None or not path.is_dir():
-            continue
-        study = f"UCSF-PDGM-{int(matched[1]):04d}{matched[2] or ''}"
-        if study in found:
-            raise BadInput(
-                f"{path}: study {study} is there twice, also as {found[study]}; keep one release in the folder"
-            )
-        found[study] = path
+        study = whole_id(matched["id"]) if matched else None
+        if study is not None and path.is_dir():
+            found.setdefault(study, []).append(path)
+        else:
+            remarks.add(path, path.name, "no folder of a study: its name is no id" if study is None else "no folder")
     if not found:
         raise BadInput(f"{folder}: no study; looked for folders like UCSF-PDGM-0004_nifti here and one level down")
     return found
 
 
-def _images(scans: Path) -> tuple[dict[str, Path], dict[str, str]]:
+def _images(study: str, scans: Path, root: DataRoot, remarks: Remarks) -> tuple[dict[str, Path], dict[str, str]]:
     """Files by series that can be used as far as their headers tell, and why others can't."""
-    images: dict[str, Path] = {}
-    unusable: dict[str, str] = {}
+    files: dict[str, list[Path]] = {}
     for path in sorted(scans.iterdir()):
         matched = _FILE.fullmatch(path.name)
-        series = matched["series"] if matched else None
-        if series not in SERIES:
-            continue
+        if matched is not None:
+            files.setdefault(matched["series"], []).append(path)
+        elif path.name.endswith((".nii", ".nii.gz")):
+            remarks.add(path, study, "no series of this data set: left out")
+    images: dict[str, Path] = {}
+    unusable: dict[str, str] = {}
+    for series, paths in files.items():
         try:
-            shape = read_header(path).shape
-            if series not in OTHER_GRID and shape != GRID:
-                raise BadFile(f"{path.name}: wrong shape {_times(shape)}; on this data set's grid it is {_times(GRID)}")
-            images[series] = path
+            images[series] = _usable(study, series, paths, root)
         except BadFile as error:
             unusable[series] = str(error)
-    for series in images:
-        unusable.pop(series, None)
+            remarks.add(paths[0], study, str(error))
     return images, unusable
+
+
+def _usable(study: str, series: str, paths: list[Path], root: DataRoot) -> Path:
+    path = paths[0]
+    if len(paths) > 1:
+        raise BadFile(f"{series}: two files: {', '.join(one.name for one in paths)}; keep one")
+    matched = _FILE.fullmatch(path.name)
+    if matched is None or _now(matched["id"]) != current_id(study):
+        raise BadFile(f"{path.name}: another study's name")
+    problem = root.problem(path)
+    if problem is not None:
+        raise BadFile(problem)
+    if path.exists() and not path.is_file():  # a pipe would never end
+        raise BadFile(f"{path.name}: not a regular file")
+    shape = read_header(path).shape
+    if series not in OTHER_GRID and shape != GRID:
+        raise BadFile(f"{path.name}: wrong shape {_times(shape)}; on this data set's grid it is {_times(GRID)}")
+    return path
 
 
 def _times(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
 def _metadata_path(section: UcsfPdgm | Phantom, folder: Path) -> Path | None:
     if isinstance(section, UcsfPdgm) and section.metadata is not None:
         return Path(section.metadata)
-    return next(
-        iter(sorted([*folder.glob("UCSF-PDGM-metadata*.csv"), *folder.glob("*/UCSF-PDGM-metadata*.csv")])), None
-    )
+    found = sorted([*folder.glob("UCSF-PDGM-metadata*.csv"), *folder.glob("*/UCSF-PDGM-metadata*.csv")])
+    if len(found) > 1:
+        raise BadInput(f"{folder}: {len(found)} tables of metadata: {', '.join(map(str, found))}; name one (metadata)")
+    return found[0] if found else None
 
 
-def _metadata(path: Path | None) -> dict[str, dict[str, str]]:
-    """What the table says by study; blank and "unknown" both mean that it says nothing."""
+def _metadata(path: Path | None, named: Named, remarks: Remarks) -> dict[str, dict[str, str]]:
+    """What the table says by current id; blank and "unknown" both mean that it says nothing."""
     if path is None:
         return {}
     rows: dict[str, dict[str, str]] = {}
-    for row in _read_csv(path, "ID"):
-        study = whole_id(row.pop("ID"))
-        if study is None:
+    for row in read_rows(path, ["ID"], None):
+        name = row.cells.pop("ID")
+        study = named(name)
+        if study is None or row.problem is not None:
+            remarks.add(path, name or row.place, f"{row.place}: {row.problem or 'no id of a study'}: left out")
             continue
-        if study in rows:
-            raise BadInput(f"{path}: {study} has two rows; keep one")
-        rows[study] = {
-            name: value.strip() for name, value in row.items() if value.strip().lower() not in ("", "unknown")
-        }
+        facts = {column: value for column, value in row.cells.items() if value.lower() not in ("", "unknown")}
+        for column, usual in USUAL.items():
+            if column in facts and re.fullmatch(usual, facts[column]) is None:
+                remarks.add(path, name, f"{row.place}: {column} is {facts[column]!r}: kept as it stands")
+        if study not in rows:
+            rows[study] = facts
+        elif rows[study] == facts:
+            remarks.add(path, name, f"{row.place}: {study} is there twice, with the same facts: counted once")
+        else:
+            remarks.add(path, name, f"{row.place}: {study} has rows that differ: none of them is used")
+            rows[study] = {"unusable metadata": f"{path.name}: rows that differ; keep one"}
     return rows
+
+
+def _reports(section: UcsfPdgm | Phantom, folder: Path, named: Named, remarks: Remarks) -> dict[str, Sections]:
+    if isinstance(section, UcsfPdgm) and section.reports is not None:
+        path, links = Path(section.reports), section.follow_links
+        return read_reports(path, named, remarks, section.report_columns, follow_links=links)
+    path = folder / "reports"
+    return read_reports(path, named, remarks) if path.exists() else {}
 
 
 def _truth(folder: Path) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
@@ -178,22 +252,22 @@ def _truth(folder: Path) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
     if not path.is_file():
         raise BadInput(f"{path}: missing: the semi-synthetic data set was not finished; make it again")
     truth = {}
-    for row in _read_csv(path, "study"):
-        study = row.pop("study")
-        row.pop("patient", None)
-        facts = {name: value for name, value in row.items() if name.startswith("fact_")}
-        truth[study] = ({name: value for name, value in row.items() if name not in facts}, facts)
+    for row in read_rows(path, ["study"], None):
+        study = row.cells.pop("study")
+        row.cells.pop("patient", None)
+        facts = {name: value for name, value in row.cells.items() if name.startswith("fact_")}
+        truth[study] = ({name: value for name, value in row.cells.items() if name not in facts}, facts)
     return truth
 
 
-def _read_csv(path: Path, key: str) -> list[dict[str, str]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            table = csv.DictReader(file, restkey="", restval="")
-            if key not in (table.fieldnames or ()):
-                raise BadInput(f"{path}: no column {key!r}; there are: {', '.join(table.fieldnames or ()) or 'none'}")
-            return [{name: value for name, value in row.items() if name} for row in table]
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file") from None
-    except (UnicodeDecodeError, csv.Error, OSError) as error:
-        raise BadInput(f"{path}: not readable as CSV ({error})") from None
+def _count(studies: list[Study], rows: Mapping[str, object], reports: Mapping[str, Sections], remarks: Remarks) -> None:
+    there = {study.attributes.get("current id", study.study) for study in studies}
+    remarks.count("rows of metadata", len(rows))
+    remarks.count("rows of metadata without scans", len(set(rows) - there))
+    remarks.count("reports", len(reports))
+    remarks.count("reports without scans", len(set(reports) - there))
+    usable = [study for study in studies if study.problem is None]
+    remarks.count("usable studies without a report", sum(not study.report for study in usable))
+    remarks.count(
+        "usable studies in the training data of BraTS 2021", sum("BraTS21 ID" in s.attributes for s in usable)
+    )

@@ -50,7 +50,7 @@ def condition(setting: Setting) -> str:
     rotation = setting.options.removeprefix("rotated-")
     parts = [
         base if setting.source != "own" else "",
-        REPORTS[setting.report],
+        REPORTS.get(setting.report, f"with report {setting.report}"),
         "warned" if setting.warning else "",
         {"from": f"report hidden from layer {layer} on", "only": f"report hidden in layer {layer}"}.get(mode, ""),
         "text first" if setting.order == "text-first" else "",
@@ -78,7 +78,7 @@ def _rank(setting: Setting) -> tuple[int | str, ...]:
     """Columns go from the plainest to the most changed: text only last of the plain ones, as in the papers."""
     layer = setting.attention.partition("-")[2]
     return (
-        list(REPORTS).index(setting.report), setting.warning, setting.attention.partition("-")[0],
+        [*REPORTS, setting.report].index(setting.report), setting.warning, setting.attention.partition("-")[0],
         int(layer or 0), setting.order, setting.questions, list(READOUTS).index(setting.readout),
         setting.images == "none", list(SOURCES).index(setting.source), setting.options,
     )  # fmt: skip

@@ -4,9 +4,10 @@ Trials of one patient are not independent, so whole patients are drawn with repl
 travel together (Efron and Tibshirani 1993, chapter 8); the interval runs between percentiles of the drawn estimates
 (chapter 13).
 
-Every estimate is a ratio of sums over trials, or a difference of two ratios. A drawn estimate therefore needs only
-each patient's sums and how often each patient was drawn: one product of a (draws, patients) matrix with the sums. The
-two sides of a difference share that matrix, so what they have in common cancels.
+Every estimate is a weighted sum of ratios of sums over trials: one ratio, the difference of two, the mean of a ratio
+a class. A drawn estimate therefore needs only each patient's sums and how often each patient was drawn: one product of
+a (draws, patients) matrix with the sums. All ratios share that matrix, so what the sides of a difference have in common
+cancels.
 
 Where every patient has the same value the interval has no width: what was never seen can't be drawn. An interval from
 0 to 0 says that nothing was seen among so many patients, not that it can't happen.
@@ -14,6 +15,7 @@ Where every patient has the same value the interval has no width: what was never
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,8 +92,7 @@ def ratio_interval(ratio: Ratio, *, level: float = 0.95, draws: int = 10_000, se
 
     raises    ValueError if there is no trial, a value is not finite or the denominators sum to zero
     """
-    sums, present = _per_patient([ratio])
-    return _interval(_quotient(sums[:, 0].sum(), sums[:, 1].sum()), sums, present, level, draws, seed)
+    return weighted_ratios([ratio], [1.0], level=level, draws=draws, seed=seed)
 
 
 def ratio_difference(
@@ -104,10 +105,24 @@ def ratio_difference(
 
     raises    ValueError if a side has no trial, a value is not finite or its denominators sum to zero
     """
-    sums, present = _per_patient([first, second])
+    return weighted_ratios([first, second], [1.0, -1.0], level=level, draws=draws, seed=seed)
+
+
+def weighted_ratios(
+    ratios: Sequence[Ratio], weights: Sequence[float], *, level: float = 0.95, draws: int = 10_000, seed: int = 0
+) -> Interval:
+    """A sum of ratios, each times its weight, with one draw of patients for all of them.
+
+    The patients of all ratios are coded alike; those drawn are the union. A draw in which a ratio has no trial at all
+    has no estimate and is left out.
+
+    raises    ValueError if a ratio has no trial, a value is not finite or its denominators sum to zero
+    """
+    sums, present = _per_patient(list(ratios))
     totals = sums.sum(axis=0)
-    estimate = _quotient(totals[0], totals[1]) - _quotient(totals[2], totals[3])
-    return _interval(estimate, sums, present, level, draws, seed)
+    parts = [_quotient(totals[2 * place], totals[2 * place + 1]) for place in range(len(ratios))]
+    estimate = float(sum(weight * part for weight, part in zip(weights, parts, strict=True)))
+    return _interval(estimate, sums, np.asarray(weights, dtype=np.float64), present, level, draws, seed)
 
 
 def patient_draws(patients: int, draws: int, seed: int) -> Counts:
@@ -167,14 +182,16 @@ def _quotient(numerator: float, denominator: float) -> float:
     return float(numerator / denominator)
 
 
-def _interval(estimate: float, sums: FloatArray, patients: int, level: float, draws: int, seed: int) -> Interval:
-    """Percentiles of the drawn estimates. sums (patients, 2) for a ratio, (patients, 4) for a difference of two."""
+def _interval(
+    estimate: float, sums: FloatArray, weights: FloatArray, patients: int, level: float, draws: int, seed: int
+) -> Interval:
+    """Percentiles of the drawn estimates. sums (patients, 2 x ratios), weights (ratios,)."""
     if patients < 2:
         return Interval(estimate, None, None, patients)
     drawn = _drawn_sums(patient_draws(patients, draws, seed), sums)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimates = drawn[:, 0::2] / drawn[:, 1::2]
-    values = estimates[:, 0] if estimates.shape[1] == 1 else estimates[:, 0] - estimates[:, 1]
+    values = estimates @ weights
     values = values[np.isfinite(values)]
     if not len(values):
         return Interval(estimate, None, None, patients)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overread.tables.evidence import FEW_PATIENTS, Answer, Evidence, unseen_share
+from overread.tables.evidence import FEW_PATIENTS, Answer, Evidence, beyond_floor, unseen_share
 from overread.tables.rows import Row, number, where
 from overread.tables.words import capital, count, interval, options_of, percent, points, report_of
 
@@ -39,9 +39,11 @@ class Tables:
     flips: Sequence[Row]
     effects: Sequence[Row]
     positions: Sequence[Row]
+    significance: Sequence[Row] = ()
+    layers: Sequence[Row] = ()
 
     def of(self, dataset: str, model: str) -> Tables:
-        parts = (self.accuracy, self.flips, self.effects, self.positions)
+        parts = (self.accuracy, self.flips, self.effects, self.positions, self.significance, self.layers)
         return Tables(*(where(rows, dataset=dataset, model=model) for rows in parts))
 
 
@@ -49,7 +51,7 @@ class Tables:
 class Statement:
     """One thing said of a model.
 
-    aspect  accuracy, image, report, report-effect, order, constant, unread or other
+    aspect  accuracy, image, report, report-effect, order, layers, constant, unread or other
     about   the comparison, effect or setting that it rests on
     beside  whether a report stood beside the image; of aspect image
     number  its estimate with its interval; empty for a description
@@ -162,7 +164,7 @@ def _gain(
             f"Correct more often under {second} than under {first}",
         )
         matter = f"{first} and {second} differ in accuracy"
-    text = f"{_accuracies(own, first, second, arms)}a difference of {_difference(evidence)}."
+    text = f"{_accuracies(own, first, second, arms)}a difference of {difference_of(evidence)}."
     if answer is Answer.NONE:
         text += " Every patient has the same accuracy in both."
     elif answer is Answer.CANNOT_TELL:
@@ -171,7 +173,7 @@ def _gain(
         text += _first_place(own, first, second, arms)
     image = kind == "image"
     return Statement(
-        kind, name, answer, _title(answer, titles, matter), text, caveats + cautions(evidence),
+        kind, name, answer, title_of(answer, titles, matter), text, caveats + cautions(evidence),
         number=signed(evidence), beside=image and a["report"] != "none", reads=image and answer is Answer.MORE,
     )  # fmt: skip
 
@@ -206,11 +208,34 @@ def swaps(own: Tables, spec: Mapping[str, Any], *, sampled: bool) -> list[Statem
     sampled  whether the model draws its answers by chance, so that some flips are chance
     """
     statements = []
+    in_curves = {row["comparison"] for row in own.layers}
     for name, comparison in spec["comparisons"].items():
         rows = where(own.flips, comparison=name, group="all")
-        if comparison.get("flips") and rows:
+        if not comparison.get("flips") or not rows or name in in_curves:
+            continue
+        if comparison["flips"][0] == comparison["flips"][1]:
+            statements.append(_rerun(name, rows[0], comparison["flips"][0], spec))
+        else:
             statements.append(_swap(name, rows[0], own, spec, sampled=sampled))
     return statements
+
+
+def _rerun(name: str, row: Row, setting: str, spec: Mapping[str, Any]) -> Statement:
+    """A setting against itself: how often answers change when nothing is changed but the run."""
+    evidence = Evidence.of(row, "flip_rate")
+    answer = evidence.against()
+    titles = {Answer.MORE: "Its answers change by themselves", Answer.NONE: "No answer changes by itself"}
+    text = (
+        f"{rate(evidence)} of its answers under {setting} change when the same is asked again "
+        f"({count(number(row['pairs']) or 0, 'pair')}, {count(evidence.patients, 'patient')})."
+    )
+    if answer is Answer.NONE:
+        limit = unseen_share(evidence.patients, spec["statistics"]["level"])
+        text += f" Up to {percent(limit)} of such patients could still show a change."
+    elif answer is Answer.CANNOT_TELL:
+        text += f" {evidence.why_not()}"
+    title = titles.get(answer, "Whether its answers change by themselves")
+    return Statement("other", name, answer, title, text, cautions(evidence), number=rate(evidence))
 
 
 def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled: bool) -> Statement:
@@ -219,7 +244,7 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
     image = contrast(a, b) == "image"
     given, other = (b, a) if image and shows_own(b) else (a, b)
     evidence = Evidence.of(row, "flip_rate")
-    answer = evidence.against()
+    answer = beyond_floor(row, evidence)
     what = f"when {replaced(other)},{beside(given)}" if image else f"between {first} and {second}"
     matter = (
         f"its answers move with the image{beside(given)}"
@@ -253,7 +278,12 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
         )
     else:
         title = f"Whether {matter}"
-        text += f" {evidence.why_not()}"
+        text += (
+            " That is not clear of the noise floor." if evidence.against() is Answer.MORE else f" {evidence.why_not()}"
+        )
+    if number(row.get("floor")) is not None:
+        low, high = number(row["floor_low"]), number(row["floor_high"])
+        text += f" When the same is asked again, {percent(number(row['floor']))} {interval(low, high)} change."
     text += _margins(row)
     if image and answer is not Answer.MORE:
         caveats.append(NOT_FROZEN)
@@ -264,7 +294,7 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
         caveats.append(
             "Where nearly every answer is the same, few can flip: a low rate then says little about the image."
         )
-    if sampled:
+    if sampled and number(row.get("floor")) is None:
         caveats.append("This model draws its answers by chance (temperature above 0), and some flips are that chance.")
     return Statement(
         "image" if image else "other", name, answer, title, text, (*caveats, *cautions(evidence)),
@@ -302,58 +332,10 @@ def _margins(row: Row) -> str:
     )
 
 
-# -- one comparison against another ----------------------------------------------------------------------------------
-
-
-def effects(own: Tables, spec: Mapping[str, Any]) -> list[Statement]:
-    """A statement for each effect that the model has."""
-    statements = []
-    for name, effect in spec["effects"].items():
-        for row in where(own.effects, effect=name):
-            statements.append(_effect(name, row, tuple(effect["minus"]), own, spec))
-    return statements
-
-
-def _effect(name: str, row: Row, minus: tuple[str, str], own: Tables, spec: Mapping[str, Any]) -> Statement:
-    first, second = minus
-    evidence = Evidence.of(row, "estimate")
-    if _swap_with_report(first, spec) is True and _swap_with_report(second, spec) is False:
-        first, second, evidence = second, first, evidence.negated()
-    about_report = _swap_with_report(first, spec) is False and _swap_with_report(second, spec) is True
-    answer = evidence.against()
-    rates = [next(iter(where(own.flips, comparison=one, group="all")), None) for one in (first, second)]
-    values = [percent(number(one["flip_rate"])) for one in rates if one is not None]
-    if about_report:
-        titles = ("With the report beside it, its answers follow the image less",
-                  "With the report beside it, its answers move with the image more")  # fmt: skip
-        matter = "the report changes how much its answers move with the image"
-        arms = ("without the report", "with it")
-    else:
-        titles = (f"More under {first} than under {second}", f"Less under {first} than under {second}")
-        matter, arms = f"{first} and {second} differ", (f"under {first}", f"under {second}")
-    told = f"{values[0]} of its answers change {arms[0]} and {values[1]} {arms[1]}: " if len(values) == 2 else ""
-    text = capital(f"{told}a difference of {_difference(evidence)}.")
-    if answer is Answer.CANNOT_TELL:
-        text += f" {evidence.why_not()}"
-    caveats: tuple[str, ...] = (SENSIBLE,) if about_report and answer is Answer.MORE else ()
-    aspect = "report-effect" if about_report else "other"
-    title, caveats = _title(answer, titles, matter), (*caveats, *cautions(evidence))
-    return Statement(aspect, name, answer, title, text, caveats, number=signed(evidence))
-
-
-def _swap_with_report(name: str, spec: Mapping[str, Any]) -> bool | None:
-    """Whether a comparison swaps images beside a report; none if it is no flip comparison of images."""
-    pair = spec["comparisons"][name].get("flips")
-    if not pair:
-        return None
-    a, b = (spec["settings"][one] for one in pair)
-    return bool(a["report"] != "none") if contrast(a, b) == "image" else None
-
-
 # -- pieces of sentences -----------------------------------------------------------------------------------------------
 
 
-def _title(answer: Answer, titles: tuple[str, str], matter: str) -> str:
+def title_of(answer: Answer, titles: tuple[str, str], matter: str) -> str:
     if answer is Answer.MORE:
         return titles[0]
     if answer is Answer.LESS:
@@ -373,7 +355,7 @@ def signed(evidence: Evidence) -> str:
     return f"{points(evidence.estimate)} {interval(evidence.low, evidence.high)}".strip()
 
 
-def _difference(evidence: Evidence) -> str:
+def difference_of(evidence: Evidence) -> str:
     return f"{signed(evidence) or 'unknown size'} over {count(evidence.patients, 'patient')}"
 
 

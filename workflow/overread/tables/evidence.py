@@ -72,6 +72,18 @@ class Evidence:
         return FEWEST_PATIENTS <= self.patients < FEW_PATIENTS
 
 
+def beyond_floor(row: Row, evidence: Evidence) -> Answer:
+    """What a flip rate says against its noise floor, or against none where that was not measured.
+
+    MORE only where the interval lies above that of the floor; NONE where nothing flips at all.
+    """
+    plain = evidence.against()
+    floor = number(row.get("floor_high")) or number(row.get("floor"))
+    if plain is not Answer.MORE or floor is None:
+        return plain
+    return Answer.MORE if evidence.against(floor) is Answer.MORE else Answer.CANNOT_TELL
+
+
 def unseen_share(patients: int, level: float = 0.95) -> float:
     """The largest share of patients that may still show what none of `patients` showed: the exact rule of three.
 

@@ -10,11 +10,15 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from overread.errors import BadInput
+from overread.images.sheet import preview, spread
 from overread.records import Picture, Response, Trial, read_columns, read_pictures
 from overread.tables.contrasts import contrast, shows_own
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 RULE = (
     "Chosen by rule, not by hand: of the questions of this comparison (run 1) that every model answered under both "
@@ -22,7 +26,7 @@ RULE = (
     "flips, and among equals the first by its id."
 )
 MOST_PICTURES = 4
-"""A trial may show dozens of images; the report shows the first few."""
+"""A trial may show dozens of images; the report shows a few of them, evenly spaced."""
 
 LONGEST_EDGE = 512
 """Pixels; larger pictures are shown smaller, to keep the file small enough to be sent."""
@@ -131,14 +135,17 @@ def examples(results: Path, dataset: str, modality: str, spec: Mapping[str, Any]
 
 
 def _swap_pairs(spec: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Comparisons of flips that swap the image alone: the setting with the own image, then the substitute's."""
+    """Comparisons of flips that swap the image alone: the setting with the own image, then the substitute's.
+
+    Those that hide the report from layers are left out: a sweep would bury the others.
+    """
     pairs: dict[str, tuple[str, str]] = {}
     for name, comparison in sorted(spec["comparisons"].items()):
         first, second = comparison.get("flips") or ("", "")
         if first not in spec["settings"] or second not in spec["settings"]:
             continue
         a, b = spec["settings"][first], spec["settings"][second]
-        if contrast(a, b) == "image" and "substitute" in (a["source"], b["source"]):
+        if contrast(a, b) == "image" and "substitute" in (a["source"], b["source"]) and a["attention"] == "none":
             pairs[name] = (first, second) if shows_own(a) else (second, first)
     return pairs
 
@@ -230,7 +237,8 @@ def _written(trial: Trial) -> list[str]:
 def _arm(folder: Path, trial: Trial, truth: str | None, names: Mapping[str, Picture]) -> Arm:
     images = trial.images
     shown = []
-    for block in images[:MOST_PICTURES]:
+    for place in spread(len(images), MOST_PICTURES):
+        block = images[place]
         assert block.image is not None
         picture = names.get(block.image)
         title = picture.name if picture else "Image"
@@ -239,19 +247,17 @@ def _arm(folder: Path, trial: Trial, truth: str | None, names: Mapping[str, Pict
 
 
 def _embedded(path: Path, alt: str) -> Shown:
-    """A picture as a PNG data URI, at most `LONGEST_EDGE` pixels long."""
+    """A picture as a PNG data URI, at most `LONGEST_EDGE` pixels long; of a volume its middle slices."""
     from PIL import Image
 
-    try:
-        with Image.open(path) as file:
-            image = file.convert("RGB") if file.mode not in ("L", "RGB") else file.copy()
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; render the images of this dataset again") from None
-    except OSError as error:
-        raise BadInput(
-            f"{path}: not readable as a picture ({error}); render the images of this dataset again"
-        ) from None
+    image = preview(path)
+    image = image if image.mode in ("L", "RGB") else image.convert("RGB")
     image.thumbnail((LONGEST_EDGE, LONGEST_EDGE), Image.Resampling.LANCZOS)
+    return embedded(image, alt)
+
+
+def embedded(image: Image.Image, alt: str) -> Shown:
+    """A picture as a PNG data URI, as large as it is."""
     buffer = io.BytesIO()
     image.save(buffer, format="PNG", compress_level=9)
     return Shown(

@@ -11,22 +11,28 @@ Groups of a comparison, left out where they have no pair:
     within-patient, across-patients   whether these two studies are of one patient
 The last four hold only pairs whose arms show pictures of two studies. A pair with a label that is not known is in
 neither of the two groups about labels.
+
+`floor` is the noise floor: how often the answers to the same questions change under the comparison's first setting
+when nothing is changed but the run. It is blank where that setting was run once. A comparison of a setting with itself
+is that of its runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
 from overread.config import Comparison, Statistics
-from overread.tables.bootstrap import clustered_interval
+from overread.tables.bootstrap import Interval, clustered_interval
 from overread.tables.scored import CellKey, code_patients, paired
 
 COLUMNS = (
     "dataset", "model", "comparison", "group", "pairs", "patients", "flip_rate", "low", "high",
     "mean_abs_margin_change", "margin_moved_over_0_5", "yes_rate_a", "yes_rate_b", "unpaired",
+    "floor", "floor_low", "floor_high",
 )  # fmt: skip
 GROUPS = ("all", "label-changed", "label-unchanged", "within-patient", "across-patients")
 """The groups that are no topic."""
@@ -44,14 +50,52 @@ def flips_table(
     """
     rows: list[list[object]] = []
     for dataset, model in sorted({key[:2] for key in cells}):
+        of_model = {key[2]: frame for key, frame in cells.items() if key[:2] == (dataset, model)}
         for name in sorted(comparisons):
-            a, b = ((dataset, model, setting) for setting in comparisons[name].settings)
-            if comparisons[name].flips is None or a not in cells or b not in cells:
+            pairs = compared(of_model, comparisons[name])
+            if pairs is None:
                 continue
-            for group, chosen in groups(pairs_of(cells[a], cells[b])).items():
+            again = reruns_of(of_model[comparisons[name].settings[0]])
+            for group, chosen in groups(pairs).items():
                 if chosen["both"].any():
-                    rows.append([dataset, model, name, group, *_measures(chosen, statistics)])
+                    floor = _floor(again, chosen, statistics)
+                    rows.append([dataset, model, name, group, *_measures(chosen, statistics), *floor])
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def compared(of_model: Mapping[str, pd.DataFrame], comparison: Comparison) -> pd.DataFrame | None:
+    """The pairs of a flip comparison; None if it is of another kind, an arm was not run, or there was no rerun."""
+    a, b = (of_model.get(setting) for setting in comparison.settings)
+    if comparison.flips is None or a is None or b is None:
+        return None
+    return reruns_of(a) if a is b else pairs_of(a, b)
+
+
+def reruns_of(rows: pd.DataFrame) -> pd.DataFrame | None:
+    """The pairs of each run of a cell with the next one; `run` is the first of the two.
+
+    Only trials that put the same request are reruns: where each run shuffles the options anew, there is none.
+    returns   None where there is no pair
+    """
+    by_run = runs_of(rows)
+    found = [pairs_of(by_run[one], by_run[following].assign(run=one)) for one, following in pairwise(sorted(by_run))]
+    if not found:
+        return None
+    pairs = pd.concat(found, ignore_index=True)
+    pairs = pairs[pairs["trial_a"] == pairs["trial_b"]].reset_index(drop=True)
+    return pairs if len(pairs) else None
+
+
+def runs_of(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
+    """The rows of each run of a cell."""
+    return {int(run): rows[rows["run"] == run] for run in rows["run"].unique()}
+
+
+def flip_interval(pairs: pd.DataFrame, statistics: Statistics) -> Interval:
+    """The flip rate of pairs with its interval. At least one must have been answered in both arms."""
+    both = pairs[pairs["both"]]
+    (patients,) = code_patients(both["patient"])
+    return clustered_interval(both["flipped"], patients, **statistics.model_dump())
 
 
 def pairs_of(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
@@ -81,9 +125,7 @@ def groups(pairs: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _measures(pairs: pd.DataFrame, statistics: Statistics) -> list[object]:
-    both = pairs[pairs["both"]]
-    (patients,) = code_patients(both["patient"])
-    interval = clustered_interval(both["flipped"], patients, **statistics.model_dump())
+    both, interval = pairs[pairs["both"]], flip_interval(pairs, statistics)
     moved = (both["margin_a"] - both["margin_b"]).abs().dropna()
     polar = both[both["yes_no"]]
     return [
@@ -91,6 +133,17 @@ def _measures(pairs: pd.DataFrame, statistics: Statistics) -> list[object]:
         _mean(moved), _mean(moved > MARGIN_MOVE), _mean(polar["said_yes_a"]), _mean(polar["said_yes_b"]),
         len(pairs) - len(both),
     ]  # fmt: skip
+
+
+def _floor(again: pd.DataFrame | None, chosen: pd.DataFrame, statistics: Statistics) -> list[float | None]:
+    """How often the answers to the questions of `chosen` change in reruns, with its interval; blank without any."""
+    if again is None:
+        return [None] * 3
+    again = again[again["question"].isin(chosen["question"])]
+    if not again["both"].any():
+        return [None] * 3
+    one = flip_interval(again, statistics)
+    return [one.estimate, one.low, one.high]
 
 
 def _mean(values: pd.Series[float] | pd.Series[bool]) -> float | None:

@@ -7,11 +7,19 @@ from pathlib import Path
 from overread.tables.accuracy import accuracy_table
 from overread.tables.accuracy_wide import accuracy_wide_table
 from overread.tables.blind_hits import blind_hits_table
+from overread.tables.cost import cost_table
 from overread.tables.dataset import dataset_table, read_source
 from overread.tables.effects import effects_table
+from overread.tables.findings import findings_table
 from overread.tables.flips import flips_table
+from overread.tables.layers import layers_table
+from overread.tables.margins import margins_table
+from overread.tables.modality import modality_table
+from overread.tables.noise import noise_table
+from overread.tables.own_label import own_label_table
 from overread.tables.positions import positions_table
 from overread.tables.scored import by_cell, read_cells
+from overread.tables.significance import significance_table
 from overread.tables.spec import TablesSpec
 from overread.tables.writing import write_csv
 
@@ -26,11 +34,20 @@ def make_tables(results: Path, spec: TablesSpec, out: Path) -> list[Path]:
     cells = by_cell(read_cells(results, spec.cells))
     sources = {name: read_source(results / name) for name in sorted({cell.dataset for cell in spec.cells})}
     accuracy = accuracy_table(cells, spec.statistics)
+    flips = flips_table(cells, spec.comparisons, spec.statistics)
     tables = {
         "dataset": dataset_table(sources),
         "accuracy": accuracy,
-        "flips": flips_table(cells, spec.comparisons, spec.statistics),
+        "flips": flips,
         "effects": effects_table(cells, spec.comparisons, spec.effects, spec.statistics),
+        "findings": findings_table(cells, flips, spec.comparisons, spec.effects, spec.statistics),
+        "margins": margins_table(cells, spec.comparisons, spec.effects, spec.statistics),
+        "noise": noise_table(cells, spec.statistics),
+        "significance": significance_table(cells, spec.comparisons, spec.settings, spec.statistics),
+        "own_label": own_label_table(cells, spec.comparisons, spec.statistics),
+        "modality": modality_table(cells, spec.settings, spec.statistics),
+        "layers": layers_table(flips, spec.comparisons, spec.settings),
+        "cost": cost_table(results, spec.cells),
         "positions": positions_table(cells),
         "blind_hits": blind_hits_table(cells, spec.settings, sources),
     }

@@ -39,19 +39,20 @@ class Presented:
 Writer = Callable[[Row], Cell]
 
 
-def _text(name: str, labels: Mapping[str, str] | None = None) -> Writer:
+def text(name: str, labels: Mapping[str, str] | None = None) -> Writer:
+    """A column's text, or what `labels` has for it."""
     return lambda row: Cell((labels or {}).get(row[name], row[name]) or DASH, numeric=False)
 
 
-def _percent(name: str) -> Writer:
+def percent(name: str) -> Writer:
     return lambda row: Cell(_scaled(row.get(name), 100))
 
 
-def _plain(name: str, digits: int) -> Writer:
+def plain(name: str, digits: int) -> Writer:
     return lambda row: Cell(_scaled(row.get(name), 1, digits))
 
 
-def _whole(name: str, *, marked: bool = False) -> Writer:
+def whole(name: str, *, marked: bool = False) -> Writer:
     """A whole number; `marked` makes it stand out where it is not 0."""
 
     def write(row: Row) -> Cell:
@@ -65,20 +66,25 @@ def _interval(row: Row) -> Cell:
     return Cell(interval(number(row["low"]), number(row["high"])) or DASH)
 
 
-def _scaled(text: str | None, scale: float, digits: int = 1) -> str:
-    value = number(text)
+def _scaled(cell: str | None, scale: float, digits: int = 1) -> str:
+    value = number(cell)
     return DASH if value is None else signless(scale * value, digits)
 
 
-def _signed(row: Row) -> Cell:
-    value = number(row["estimate"])
-    if value is None:
-        return Cell(DASH)
-    rounded = round(100 * value, 1)
-    return Cell(f"{MINUS if rounded < 0 else '+' if rounded > 0 else ''}{abs(rounded):.1f}")
+def signed(name: str) -> Writer:
+    """A difference of shares, in points."""
+
+    def write(row: Row) -> Cell:
+        value = number(row[name])
+        if value is None:
+            return Cell(DASH)
+        rounded = round(100 * value, 1)
+        return Cell(f"{MINUS if rounded < 0 else '+' if rounded > 0 else ''}{abs(rounded):.1f}")
+
+    return write
 
 
-def _make(caption: str, parts: Sequence[tuple[Column, Writer]], rows: Sequence[Row], *, dataset: str = "") -> Presented:
+def make(caption: str, parts: Sequence[tuple[Column, Writer]], rows: Sequence[Row], *, dataset: str = "") -> Presented:
     cells = tuple(tuple(write(row) for _, write in parts) for row in rows)
     return Presented(caption, tuple(column for column, _ in parts), cells, dataset)
 
@@ -86,25 +92,24 @@ def _make(caption: str, parts: Sequence[tuple[Column, Writer]], rows: Sequence[R
 def accuracy(rows: Sequence[Row], labels: Mapping[str, str], level: str) -> list[Presented]:
     """A table a dataset."""
     parts = [
-        (Column("Model", False), _text("model", labels)),
-        (Column("Setting", False), _text("setting")),
-        (Column("Accuracy %"), _percent("accuracy")),
+        (Column("Model", False), text("model", labels)),
+        (Column("Setting", False), text("setting")),
+        (Column("Accuracy %"), percent("accuracy")),
         (Column(f"{level} interval"), _interval),
-        (Column("Answered"), _whole("answered")),
-        (Column("Unparsed"), _whole("unparsed", marked=True)),
-        (Column("Refused"), _whole("refused", marked=True)),
-        (Column("Truncated"), _whole("truncated", marked=True)),
-        (Column("Failed"), _whole("failed", marked=True)),
-        (Column("Chance %"), _percent("chance")),
-        (Column("Always first %"), _percent("always_first")),
-        (Column("Balanced %"), _percent("balanced_accuracy")),
-        (Column("Questions"), _whole("questions")),
-        (Column("Patients"), _whole("patients")),
-        (Column("Runs"), _whole("runs")),
+        (Column("Answered"), whole("answered")),
+        (Column("Unparsed"), whole("unparsed", marked=True)),
+        (Column("Refused"), whole("refused", marked=True)),
+        (Column("Truncated"), whole("truncated", marked=True)),
+        (Column("Failed"), whole("failed", marked=True)),
+        (Column("Chance %"), percent("chance")),
+        (Column("Always first %"), percent("always_first")),
+        (Column("Balanced %"), percent("balanced_accuracy")),
+        (Column("Questions"), whole("questions")),
+        (Column("Patients"), whole("patients")),
+        (Column("Runs"), whole("runs")),
     ]
     return [
-        _make(f"Accuracy on {name}", parts, where(rows, dataset=name), dataset=name)
-        for name in ordered(rows, "dataset")
+        make(f"Accuracy on {name}", parts, where(rows, dataset=name), dataset=name) for name in ordered(rows, "dataset")
     ]
 
 
@@ -114,42 +119,43 @@ def wide(rows: Sequence[Row], labels: Mapping[str, str]) -> list[Presented]:
     for name in ordered(rows, "dataset"):
         own = where(rows, dataset=name)
         conditions = [column for column in columns(own)[3:] if any(row[column].strip() for row in own)]
-        parts = [(Column("Model", False), _text("model", labels)), (Column("Input", False), _text("input"))]
-        parts += [(Column(column[:1].upper() + column[1:]), _plain(column, 1)) for column in conditions]
-        tables.append(_make(f"Accuracy by condition on {name}, per cent", parts, own, dataset=name))
+        parts = [(Column("Model", False), text("model", labels)), (Column("Input", False), text("input"))]
+        parts += [(Column(column[:1].upper() + column[1:]), plain(column, 1)) for column in conditions]
+        tables.append(make(f"Accuracy by condition on {name}, per cent", parts, own, dataset=name))
     return tables
 
 
 def _flip_parts(labels: Mapping[str, str], level: str, second: tuple[Column, Writer]) -> list[tuple[Column, Writer]]:
     return [
-        (Column("Model", False), _text("model", labels)),
+        (Column("Model", False), text("model", labels)),
         second,
-        (Column("Flips %"), _percent("flip_rate")),
+        (Column("Flips %"), percent("flip_rate")),
         (Column(f"{level} interval"), _interval),
-        (Column("Pairs"), _whole("pairs")),
-        (Column("Patients"), _whole("patients")),
-        (Column("Mean margin change"), _plain("mean_abs_margin_change", 2)),
-        (Column("Margin moved > 0.5, %"), _percent("margin_moved_over_0_5")),
-        (Column("Yes, first %"), _percent("yes_rate_a")),
-        (Column("Yes, second %"), _percent("yes_rate_b")),
+        (Column("Noise floor %"), percent("floor")),
+        (Column("Pairs"), whole("pairs")),
+        (Column("Patients"), whole("patients")),
+        (Column("Mean margin change"), plain("mean_abs_margin_change", 2)),
+        (Column("Margin moved > 0.5, %"), percent("margin_moved_over_0_5")),
+        (Column("Yes, first %"), percent("yes_rate_a")),
+        (Column("Yes, second %"), percent("yes_rate_b")),
     ]
 
 
 def flips(rows: Sequence[Row], labels: Mapping[str, str], level: str) -> list[Presented]:
     """All pairs, a table a dataset."""
-    parts = _flip_parts(labels, level, (Column("Comparison", False), _text("comparison")))
+    parts = _flip_parts(labels, level, (Column("Comparison", False), text("comparison")))
     if rows and "unpaired" in columns(rows):
-        parts.insert(5, (Column("Pairs left out"), _whole("unpaired", marked=True)))
+        parts.insert(6, (Column("Pairs left out"), whole("unpaired", marked=True)))
     own = where(rows, group="all")
     return [
-        _make(f"Flips on {name}, all pairs", parts, where(own, dataset=name), dataset=name)
+        make(f"Flips on {name}, all pairs", parts, where(own, dataset=name), dataset=name)
         for name in ordered(own, "dataset")
     ]
 
 
 def flips_by_group(rows: Sequence[Row], labels: Mapping[str, str], level: str) -> list[Presented]:
     """A table a dataset and comparison: the kinds of pairs first, then the findings."""
-    parts = _flip_parts(labels, level, (Column("Pairs of", False), _text("group")))
+    parts = _flip_parts(labels, level, (Column("Pairs of", False), text("group")))
     tables = []
     for name in ordered(rows, "dataset"):
         for comparison in ordered(where(rows, dataset=name), "comparison"):
@@ -158,20 +164,20 @@ def flips_by_group(rows: Sequence[Row], labels: Mapping[str, str], level: str) -
                 group: (KINDS.index(group) if group in KINDS else len(KINDS), group) for group in ordered(own, "group")
             }
             own.sort(key=lambda row: (order[row["group"]], row["model"]))
-            tables.append(_make(f"{comparison} on {name}", parts, own, dataset=name))
+            tables.append(make(f"{comparison} on {name}", parts, own, dataset=name))
     return tables
 
 
 def effects(rows: Sequence[Row], labels: Mapping[str, str], level: str) -> list[Presented]:
     parts = [
-        (Column("Model", False), _text("model", labels)),
-        (Column("Difference", False), _text("effect")),
-        (Column("Points"), _signed),
+        (Column("Model", False), text("model", labels)),
+        (Column("Difference", False), text("effect")),
+        (Column("Points"), signed("estimate")),
         (Column(f"{level} interval"), _interval),
-        (Column("Patients"), _whole("patients")),
+        (Column("Patients"), whole("patients")),
     ]
     return [
-        _make(f"Differences on {name}", parts, where(rows, dataset=name), dataset=name)
+        make(f"Differences on {name}", parts, where(rows, dataset=name), dataset=name)
         for name in ordered(rows, "dataset")
     ]
 
@@ -186,33 +192,33 @@ def positions(rows: Sequence[Row], labels: Mapping[str, str]) -> list[Presented]
         for row in own:
             line = merged.setdefault((row["model"], row["setting"]), {k: row[k] for k in ("model", "setting", "rstd")})
             line.update({f"{kind}{row['position']}": row[kind] for kind in ("gold_share", "chosen_share", "recall")})
-        parts = [(Column("Model", False), _text("model", labels)), (Column("Setting", False), _text("setting"))]
+        parts = [(Column("Model", False), text("model", labels)), (Column("Setting", False), text("setting"))]
         for place in places:
             parts += [
-                (Column(f"Correct at {place}, %"), _percent(f"gold_share{place}")),
-                (Column(f"Chosen {place}, %"), _percent(f"chosen_share{place}")),
-                (Column(f"Recall at {place}, %"), _percent(f"recall{place}")),
+                (Column(f"Correct at {place}, %"), percent(f"gold_share{place}")),
+                (Column(f"Chosen {place}, %"), percent(f"chosen_share{place}")),
+                (Column(f"Recall at {place}, %"), percent(f"recall{place}")),
             ]
-        parts.append((Column("RStd"), _plain("rstd", 1)))
-        tables.append(_make(f"Places of the answers on {name}", parts, list(merged.values()), dataset=name))
+        parts.append((Column("RStd"), plain("rstd", 1)))
+        tables.append(make(f"Places of the answers on {name}", parts, list(merged.values()), dataset=name))
     return tables
 
 
 def datasets(rows: Sequence[Row]) -> Presented:
     """All datasets in one table."""
     parts = [
-        (Column("Dataset", False), _text("dataset")),
-        (Column("Questions"), _whole("questions")),
-        (Column("Studies"), _whole("studies")),
-        (Column("Patients"), _whole("patients")),
-        (Column("Words a question"), _plain("words_per_question", 1)),
-        (Column("Series a study"), _plain("series_per_study", 1)),
-        (Column("Slices a series"), _plain("slices_per_series", 1)),
+        (Column("Dataset", False), text("dataset")),
+        (Column("Questions"), whole("questions")),
+        (Column("Studies"), whole("studies")),
+        (Column("Patients"), whole("patients")),
+        (Column("Words a question"), plain("words_per_question", 1)),
+        (Column("Series a study"), plain("series_per_study", 1)),
+        (Column("Slices a series"), plain("slices_per_series", 1)),
     ]
     for column in columns(rows):
         if column.startswith("answer_position_"):
-            parts.append((Column(f"Correct at {column.removeprefix('answer_position_')}, %"), _percent(column)))
-    return _make("The datasets", parts, rows)
+            parts.append((Column(f"Correct at {column.removeprefix('answer_position_')}, %"), percent(column)))
+    return make("The datasets", parts, rows)
 
 
 def blind_hits(rows: Sequence[Row], labels: Mapping[str, str]) -> Presented:
@@ -222,11 +228,33 @@ def blind_hits(rows: Sequence[Row], labels: Mapping[str, str]) -> Presented:
         return Cell(", ".join(labels.get(model, model) for model in row.get("models", "").split(";")), numeric=False)
 
     parts = [
-        (Column("Dataset", False), _text("dataset")),
-        (Column("Topic", False), _text("topic")),
-        (Column("Question", False), _text("stem")),
+        (Column("Dataset", False), text("dataset")),
+        (Column("Topic", False), text("topic")),
+        (Column("Question", False), text("stem")),
         (Column("Answered correctly by", False), models),
-        (Column("Of the models asked, %"), _percent("share_of_models")),
+        (Column("Of the models asked, %"), percent("share_of_models")),
     ]
     shown = rows[:BLIND_HITS_SHOWN]
-    return _make(f"Correct without image and report: the first {len(shown)} of {len(rows):,} questions", parts, shown)
+    return make(f"Correct without image and report: the first {len(shown)} of {len(rows):,} questions", parts, shown)
+
+
+def cost(rows: Sequence[Row], labels: Mapping[str, str]) -> Presented:
+    """A row a dataset and model, over all its settings."""
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Dataset", False), text("dataset")),
+        (Column("Answers"), whole("requests")),
+        (Column("Prompt tokens"), whole("prompt_tokens")),
+        (Column("Shared %"), _shared),
+        (Column("Pictures encoded"), whole("images_encoded")),
+        (Column("Hours"), lambda row: Cell(_scaled(row.get("seconds"), 1 / 3600, 2))),
+        (Column("GPU-hours"), plain("gpu_hours", 2)),
+        (Column("Dollars"), plain("dollars", 2)),
+        (Column("Device", False), text("device")),
+    ]
+    return make("What answering cost", parts, where(rows, setting="all"))
+
+
+def _shared(row: Row) -> Cell:
+    asked, through = number(row.get("prompt_tokens")), number(row.get("prefilled_tokens"))
+    return Cell(DASH if not asked or through is None else f"{100 * (1 - through / asked):.1f}")

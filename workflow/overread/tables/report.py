@@ -21,58 +21,37 @@ import yaml
 
 from overread.errors import BadInput
 from overread.records import Study, read_columns, replacing
-from overread.tables import presented, words
+from overread.tables import presented, presented_audit, words
 from overread.tables.contrasts import Tables, contrast
 from overread.tables.evidence import FEW_PATIENTS, FEWEST_PATIENTS
 from overread.tables.examples import examples
+from overread.tables.figure_texts import FIGURE_TEXTS
 from overread.tables.plots import FIGURES
 from overread.tables.rows import Row, read
+from overread.tables.seen import seen
 from overread.tables.verdict import judge
 
 KEYS = (
     "name", "title", "cells", "settings", "comparisons", "effects", "statistics", "models", "datasets", "config_hash",
     "not_run",
 )  # fmt: skip
-TABLES = ("dataset", "accuracy", "accuracy_wide", "flips", "effects", "positions", "blind_hits")
+TABLES = (
+    "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
+    "own_label", "modality", "layers", "positions", "blind_hits",
+)  # fmt: skip
+
+EVIDENCE = ("accuracy", "flips", "effects", "positions", "significance", "layers")
+"""The tables that verdicts are drawn from, in the order of `contrasts.Tables`."""
 
 PACKAGES = (
-    "overread", "snakemake", "numpy", "pandas", "scipy", "pyarrow", "pydantic", "matplotlib", "jinja2", "pillow",
-    "nibabel", "pydicom", "isal", "torch", "torchvision", "transformers", "tokenizers", "safetensors", "vllm", "openai",
+    "overread", "snakemake", "numpy", "pandas", "scipy", "pyarrow", "pydantic", "matplotlib", "statsmodels", "jinja2",
+    "pillow", "nibabel", "pydicom", "isal", "torch", "torchvision", "transformers", "tokenizers", "safetensors", "vllm",
+    "openai",
 )  # fmt: skip
 """Packages whose version can bear on a result or on how it looks."""
 
 WHEN = {"never": "never", "later": "not in this version", "missing": "something is missing"}
 """When a cell can be run, by what the plan calls it."""
-
-FIGURE_TEXTS = {
-    "accuracy": (
-        "Accuracy by setting, with {level} intervals clustered by patient. The lines are what chance and always taking "
-        "the first option would score; a hollow marker has no interval.",
-        "Dot plot of accuracy in per cent: a panel for each dataset, a band for each setting, a marker for each model.",
-    ),
-    "flips": (
-        "How often the answer flips between the two settings of a comparison, over all pairs, with {level} intervals.",
-        "Dot plot of flip rates in per cent: a panel for each dataset, a band for each comparison, a marker for each "
-        "model.",
-    ),
-    "flips_by_finding": (
-        "Flips by kind of pair and by finding, with {level} intervals. The pooled rate on top need not hold for any "
-        "finding.",
-        "Forest plot of flip rates in per cent: a column for each comparison, a band for each finding, a marker for "
-        "each model.",
-    ),
-    "effects": (
-        "Differences in accuracy between two settings, and in flip rates between two comparisons, each with the "
-        "{level} interval of the difference itself.",
-        "Dot plot of differences in percentage points around a line at zero: a band for each difference, a marker for "
-        "each model.",
-    ),
-    "positions": (
-        "Where the correct answers stand (bars) and where the answers given stand (markers), by place shown.",
-        "Small panels, one for each dataset and setting: bars of the share of correct answers at each place, "
-        "markers of the share of each model's answers.",
-    ),
-}  # fmt: skip
 
 
 def write(results: Path, spec: dict[str, Any], out: Path) -> None:
@@ -115,7 +94,9 @@ def _content(results: Path, spec: dict[str, Any]) -> dict[str, Any]:
     level = f"{round(100 * spec['statistics']['level'], 1):g}{words.SPACE}%"
     names = sorted({cell["dataset"] for cell in spec["cells"]})
     sources = [_source(results, name, spec, tables["dataset"]) for name in names]
-    evidence = Tables(tables["accuracy"], tables["flips"], tables["effects"], tables["positions"])
+    evidence = Tables(*(tables[name] for name in EVIDENCE))
+    hidden = {(row["dataset"], row["comparison"]) for row in tables["layers"]}
+    swaps = [row for row in tables["flips"] if (row["dataset"], row["comparison"]) not in hidden]
     asked = sorted({(cell["dataset"], cell["model"]) for cell in spec["cells"]})
     judgements = [judge(dataset, model, evidence, spec) for dataset, model in asked]
     return {
@@ -136,17 +117,32 @@ def _content(results: Path, spec: dict[str, Any]) -> dict[str, Any]:
         "dataset_table": presented.datasets(tables["dataset"]),
         "accuracy_tables": presented.accuracy(tables["accuracy"], labels, level),
         "wide_tables": presented.wide(tables["accuracy_wide"], labels),
-        "flips_tables": presented.flips(tables["flips"], labels, level),
-        "group_tables": presented.flips_by_group(tables["flips"], labels, level),
+        "flips_tables": presented.flips(swaps, labels, level),
+        "group_tables": presented.flips_by_group(swaps, labels, level),
         "effects_tables": presented.effects(tables["effects"], labels, level),
+        "audit": {
+            "significance": presented_audit.significance(tables["significance"], labels),
+            **{
+                name: getattr(presented_audit, name)(tables[name], labels, level)
+                for name in ("noise", "findings", "margins", "own_label", "modality", "layers")
+            },
+        },
+        "tests": len(tables["significance"]),
         "positions_tables": presented.positions(tables["positions"], labels),
+        "cost": presented.cost(_cost(results / "tables"), labels),
         "blind_hits": presented.blind_hits(tables["blind_hits"], labels),
         "not_run": _not_run(spec, labels),
         "figures": [_figure(results / "figures", name, level) for name in FIGURES],
+        "seen": [one for source in sources if not source.restricted for one in [seen(results, source.name)] if one],
         "examples": _examples(results, sources, spec),
         "config": _as_yaml(spec),
         "versions": _versions(),
     }
+
+
+def _cost(folder: Path) -> list[Row]:
+    """What the models' answers cost; nothing of a run that kept no account."""
+    return read(folder, "cost") if (folder / "cost.csv").exists() else []
 
 
 # -- the datasets ----------------------------------------------------------------------------------------------------
@@ -243,7 +239,9 @@ def _comparisons(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         differs = what.get(contrast(spec["settings"][first], spec["settings"][second]))
         changed = f" Only {differs} differs." if differs else ""
-        if comparison.get("flips"):
+        if first == second:
+            told.append((name, f"How often the answer differs between one run of {first} and the next."))
+        elif comparison.get("flips"):
             told.append((name, f"How often the answer differs between {first} and {second}.{changed}"))
         else:
             told.append((name, f"Accuracy under {first} less accuracy under {second}, on the same questions.{changed}"))
@@ -252,6 +250,8 @@ def _comparisons(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         first, second = effect["minus"]
         if first in here and second in here:
             told.append((name, f"The rate of {first} less the rate of {second}, over the same patients."))
+        elif not {first, second} & set(spec["comparisons"]):
+            told.append((name, f"The difference {first} less the difference {second}, over the same patients."))
     return told
 
 

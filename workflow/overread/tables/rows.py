@@ -19,11 +19,41 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "flips": (
         "dataset", "model", "comparison", "group", "pairs", "patients", "flip_rate", "low", "high",
-        "mean_abs_margin_change", "margin_moved_over_0_5", "yes_rate_a", "yes_rate_b",
+        "mean_abs_margin_change", "margin_moved_over_0_5", "yes_rate_a", "yes_rate_b", "floor", "floor_low",
+        "floor_high",
     ),
     "effects": ("dataset", "model", "effect", "estimate", "low", "high", "patients"),
+    "findings": (
+        "dataset", "model", "effect", "group", "first", "second", "pairs", "patients", "rate_first", "low_first",
+        "high_first", "rate_second", "low_second", "high_second", "difference", "low", "high", "floor", "floor_low",
+        "floor_high",
+    ),
+    "layers": (
+        "dataset", "model", "mode", "layer", "flip_rate", "low", "high", "pairs", "patients", "comparison", "in_view",
+        "no_report",
+    ),
+    "margins": (
+        "dataset", "model", "effect", "pairs", "patients", "mean_abs_change_first", "mean_abs_change_second",
+        "moves_more", "low", "high",
+    ),
+    "modality": (
+        "dataset", "model", "images", "shown", "setting", "questions", "patients", "balanced_accuracy", "low", "high",
+    ),
+    "noise": ("dataset", "model", "setting", "runs", "pairs", "patients", "flip_rate", "low", "high", "unpaired"),
+    "own_label": (
+        "dataset", "model", "comparison", "arm", "setting", "pairs", "patients", "accuracy", "low", "high",
+        "balanced_accuracy", "balanced_low", "balanced_high",
+    ),
+    "significance": (
+        "dataset", "model", "comparison", "report", "floor", "pairs", "patients", "flip_rate", "floor_rate", "surplus",
+        "p", "p_holm",
+    ),
     "positions": ("dataset", "model", "setting", "position", "gold_share", "chosen_share", "recall", "rstd"),
     "accuracy_wide": ("dataset", "model", "input"),
+    "cost": (
+        "dataset", "model", "setting", "requests", "prompt_tokens", "prefilled_tokens", "images_encoded", "seconds",
+        "device", "gpu_hours", "dollars",
+    ),
     "blind_hits": ("dataset", "question", "topic", "stem", "models", "share_of_models"),
 }  # fmt: skip
 """Columns that a table must have for the figures and the report; it may have more."""

@@ -2,12 +2,15 @@
 
 Columns of the frame, beside those of `records.Trial` that are in `DRESS` and dataset, model, setting and run:
 
+    trial      the trial's id: two that are equal put the same request
     status     answered, unparsed, refused, truncated or failed
     n_options  how many options
     gold       place shown of the right option, from 0
     answer     place shown of the option given, from 0; -1 where none was given
     choice     the same option's place as written; -1 where none was given
     right      whether the option given is the right one; never where none was given
+    right_for_image  whether the option given is what is true of the study whose picture is shown
+    image_known      whether that is known, and among the options
     yes_no     whether the options are yes and no
     gold_yes   whether the right option is yes
     said_yes   whether the option given is yes
@@ -71,7 +74,10 @@ def paired(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     only one of the two asks, or a run that only one of them has, is no pair.
     """
     shared = ["question", "run", "topic", "study", "patient", "n_options", "yes_no"]
-    arms = ["status", "right", "choice", "said_yes", "margin", "image_study", "image_patient", "image_label"]
+    arms = [
+        "status", "right", "choice", "said_yes", "margin", "image_study", "image_patient", "image_label",
+        "right_for_image", "image_known", "trial",
+    ]  # fmt: skip
     return a[shared + arms].merge(
         b[["question", "run", *arms]], on=["question", "run"], suffixes=("_a", "_b"), validate="one_to_one"
     )
@@ -102,6 +108,7 @@ class _Shown:
         options = _Lists(table["options"])
         self.n_options = options.lengths
         self.permutation = _Lists(table["permutation"])
+        self.image_gold = _places(options, self.dress["image_label"])
         self.yes = _place_of_yes(options)
         self.yes_no = self.yes >= 0
 
@@ -117,12 +124,15 @@ class _Shown:
         answer, choice = (pc.fill_null(table[name], -1).to_numpy().astype(np.int64) for name in ("answer", "choice"))
         self._check(answered, answer, choice, path)
         frame = self.dress.copy()
+        frame["trial"] = self.trials.to_pandas()
         frame["status"] = table["status"].to_pandas()
         frame["n_options"] = self.n_options
         frame["gold"] = self.gold
         frame["answer"] = answer
         frame["choice"] = choice
         frame["right"] = answered & (answer == self.gold)
+        frame["image_known"] = self.image_gold >= 0
+        frame["right_for_image"] = answered & (answer == self.image_gold)
         frame["yes_no"] = self.yes_no
         frame["gold_yes"] = self.yes_no & (self.gold == self.yes)
         frame["said_yes"] = self.yes_no & answered & (answer == self.yes)
@@ -165,6 +175,17 @@ def _place_of_yes(options: _Lists) -> IntArray:
     texts = np.char.lower(options.matrix(pairs, 2).astype(str))
     places[pairs[(texts == ["yes", "no"]).all(axis=1)]] = 0
     places[pairs[(texts == ["no", "yes"]).all(axis=1)]] = 1
+    return places
+
+
+def _places(options: _Lists, texts: pd.Series[str]) -> IntArray:
+    """The place shown of each row's text among its options; -1 where it is not known or not among them."""
+    places = np.full(len(options.lengths), -1)
+    known = np.flatnonzero(texts.notna().to_numpy())
+    for size in np.unique(options.lengths[known]):
+        rows = known[options.lengths[known] == size]
+        same = options.matrix(rows, int(size)) == texts.to_numpy(dtype=object)[rows, None]
+        places[rows] = np.where(same.any(axis=1), same.argmax(axis=1), -1)
     return places
 
 

@@ -39,9 +39,10 @@ class TablesSpec(Section):
             if cell.setting not in self.settings:
                 raise ValueError(f"cells: {unknown('setting', cell.setting, self.settings)}")
         for name, effect in self.effects.items():
-            for comparison in effect.minus:
-                if comparison not in self.comparisons:
-                    raise ValueError(f"effects.{name}.minus: {unknown('comparison', comparison, self.comparisons)}")
+            for one in effect.minus:
+                if one not in self.comparisons and one not in self.effects:
+                    raise ValueError(f"effects.{name}.minus: {unknown('comparison', one, self.comparisons)}")
+            effect.terms(self.comparisons, self.effects, (name,))
             if name in self.comparisons and self.comparisons[name].accuracy is not None:
                 raise ValueError(
                     f"effects.{name}: a comparison of accuracy has this name too, and both go into effects.csv"

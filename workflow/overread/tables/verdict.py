@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overread.tables.beyond import layer_statements, sentence
 from overread.tables.contrasts import (
     NEARLY_ALWAYS,
     NOT_COMPETENCE,
@@ -13,13 +14,13 @@ from overread.tables.contrasts import (
     Tables,
     beside,
     cautions,
-    effects,
     gains,
     instead,
     rate,
     shows_own,
     swaps,
 )
+from overread.tables.effect_words import effects
 from overread.tables.evidence import Answer, Evidence
 from overread.tables.rows import number, where
 from overread.tables.words import capital, count, listed, options_of, percent
@@ -28,7 +29,7 @@ OFTEN_UNREAD = 0.05
 """From this share of answers that could not be used on, a setting is named for it."""
 
 
-ASPECTS = ("image", "report-effect", "report", "order", "other", "accuracy", "constant", "unread")
+ASPECTS = ("image", "report-effect", "report", "order", "layers", "other", "accuracy", "constant", "unread")
 """The order in which things are said."""
 
 
@@ -39,6 +40,8 @@ class Judgement:
     dataset: str
     model: str
     headline: str
+    sentence: str
+    """Whether its answers depend on the image beyond the noise floor, by the adjusted tests; empty without a swap."""
     statements: tuple[Statement, ...]
 
     @property
@@ -63,12 +66,14 @@ def judge(dataset: str, model: str, tables: Tables, spec: Mapping[str, Any]) -> 
         *gains(own, spec),
         *swaps(own, spec, sampled=sampled),
         *effects(own, spec),
+        *layer_statements(own),
         *_baselines(own, spec),
         *_constant(own),
         *_unread(own),
     ]
     statements.sort(key=lambda one: (ASPECTS.index(one.aspect), one.beside))
-    return Judgement(dataset, model, _headline(statements), tuple(statements))
+    beyond = sentence(own, spec, sampled=sampled)
+    return Judgement(dataset, model, _headline(statements), beyond, tuple(statements))
 
 
 # -- accuracy against its baselines ----------------------------------------------------------------------------------

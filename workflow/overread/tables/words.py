@@ -83,7 +83,7 @@ def options_of(setting: Mapping[str, Any]) -> str:
 
 
 def report_of(setting: Mapping[str, Any]) -> str:
-    text = REPORTS[setting["report"]]
+    text = REPORTS.get(setting["report"], f"the report as the template report-{setting['report']} makes it")
     if setting["warning"]:
         text += ", with a warning that it may be wrong"
     mode, _, layer = setting["attention"].partition("-")

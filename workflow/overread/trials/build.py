@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import partial
 
 from overread.config import Setting
 from overread.errors import BadInput
+from overread.images.black import black_twin
 from overread.records import Picture, Question, Study, Substitute, Trial, content_hash
 from overread.trials.options import permutation
 from overread.trials.prompt import Prompts, blocks
+from overread.trials.reports import LeftOutError, Reports
 
 Truth = Callable[[Study, str], str | None]
 """The text of the option that is right for a study and a topic; None where it is not known."""
@@ -29,18 +30,22 @@ def build_trials(
     truth: Truth,
     prompts: Prompts,
     seed: int,
+    reports: Reports | None = None,
 ) -> tuple[list[Trial], Counter[str]]:
     """The trials of one setting and run, and how many questions were left out, by reason.
 
     A question is left out where the setting can't be made for its study: no report, no substitute, no picture of the
     view. BadInput if nothing remains.
+
+    reports   makes the reports that are shown; else with Overread's own words and lengths in words
     """
+    reports = reports or Reports(prompts)
     by_id = {study.study: study for study in studies}
     views: dict[str, list[Picture]] = defaultdict(list)
     for picture in pictures:
         if picture.view == setting.images:
             views[picture.study].append(picture)
-    partner = {one.study: one.substitute for one in substitutes}
+    partner = {(one.study, one.topic): one.substitute for one in substitutes if one.number == setting.substitute}
     asked = sorted(questions, key=lambda question: question.question)
     if setting.questions == "one-per-study":
         asked = _one_per_study(asked, seed)
@@ -52,20 +57,24 @@ def build_trials(
         if study is None:
             left_out["its study was rejected"] += 1
             continue
-        shown = study
+        topic = question.topic
+        other = by_id.get(partner.get((study.study, topic), partner.get((study.study, ""), "")))
+        shown: Study | None = study
         if setting.source == "substitute":
-            if question.study not in partner:
-                left_out["no substitute for its study"] += 1
-                continue
-            shown = by_id[partner[question.study]]
+            shown = other
+        if shown is None:
+            left_out["no substitute for its study"] += 1
+            continue
         images = sorted(views[shown.study], key=lambda picture: picture.order)
         if setting.images != "none" and not images:
             left_out[f"no picture of view {setting.images}"] += 1
             continue
         if setting.source == "black":
-            images = [_black(picture) for picture in images]
-        if setting.report != "none" and not study.report:
-            left_out["its study has no report"] += 1
+            images = [black_twin(picture) for picture in images]
+        try:
+            report = reports.show(setting.report, question, study, other, partial(_truth, truth, topic))
+        except LeftOutError as reason:
+            left_out[str(reason)] += 1
             continue
         order = permutation(question, setting.options, seed)
         options = tuple(question.options[place] for place in order)
@@ -82,21 +91,25 @@ def build_trials(
                 image_patient=shown.patient if setting.shows_the_study else None,
                 label=truth(study, question.topic),
                 image_label=truth(shown, question.topic) if setting.shows_the_study else None,
-                blocks=blocks(
-                    setting, question, options, images, study.report if setting.report != "none" else {}, prompts
-                ),
+                blocks=blocks(setting, question, options, images, report.blocks, prompts),
                 options=options,
                 permutation=order,
                 answer=order.index(question.answer_index),
                 readout=setting.readout,
                 attention=setting.attention,
-                restricted=study.restricted or shown.restricted,
+                report_label=report.label,
+                dropped=report.dropped,
+                restricted=study.restricted or shown.restricted or (other is not None and other.restricted),
             )
         )
     if not trials:
         reasons = "; ".join(f"{count} questions: {reason}" for reason, count in left_out.items())
         raise BadInput(f"setting {name!r} has no trial ({reasons or 'there are no questions'})")
     return trials, left_out
+
+
+def _truth(truth: Truth, topic: str, study: Study) -> str | None:
+    return truth(study, topic)
 
 
 def _one_per_study(questions: Sequence[Question], seed: int) -> list[Question]:
@@ -107,15 +120,3 @@ def _one_per_study(questions: Sequence[Question], seed: int) -> list[Question]:
         min(those, key=lambda question: content_hash(["one per study", seed, question.question]))
         for those in by_study.values()
     ]
-
-
-def _black(picture: Picture) -> Picture:
-    """The black picture of the same size; `overread images index` wrote it."""
-    path = f"images/black/{picture.width}x{picture.height}.png"
-    return picture.model_copy(update={"path": path, "pixels": _black_pixels(picture.width, picture.height)})
-
-
-@cache
-def _black_pixels(width: int, height: int) -> str:
-    """`overread.images.render.pixel_hash` of a grey picture of zeros, without making the picture."""
-    return hashlib.sha256(f"L:{width}x{height}:".encode() + bytes(width * height)).hexdigest()

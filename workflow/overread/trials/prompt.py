@@ -6,7 +6,7 @@ trial and is never changed for speed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,15 @@ OWN_PROMPTS = Path(__file__).resolve().parents[3] / "config" / "prompts"
 
 
 class Prompts:
-    """The templates of a folder. BadInput for one that is missing or can't be rendered."""
+    """The templates of folders: one in an earlier folder goes before its namesakes in later ones.
 
-    def __init__(self, folder: Path = OWN_PROMPTS) -> None:
-        self.folder = folder
+    BadInput for a template that is missing or can't be rendered.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        self.folders = folders or (OWN_PROMPTS,)
         self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(folder),
+            loader=jinja2.FileSystemLoader(self.folders),
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -36,11 +39,21 @@ class Prompts:
     def text(self, role: Role, template: str, **values: Any) -> list[Block]:
         try:
             text = self._templates.get_template(f"{template}.j2").render(values).strip()
-        except jinja2.TemplateNotFound:
-            raise BadInput(f"{self.folder / template}.j2: no such prompt template") from None
+        except jinja2.TemplateNotFound as missing:
+            raise BadInput(self._not_there(missing.name, template)) from None
         except jinja2.TemplateError as error:
-            raise BadInput(f"{self.folder / template}.j2: {error}") from None
+            raise BadInput(f"{self.file(template)}: {error}") from None
         return [Block(role=role, text=text)] if text else []
+
+    def file(self, template: str) -> Path:
+        """Where a template lies, or would have to lie."""
+        files = [folder / f"{template}.j2" for folder in self.folders]
+        return next((file for file in files if file.is_file()), files[0])
+
+    def _not_there(self, missing: object, template: str) -> str:
+        if missing != f"{template}.j2":
+            return f"{self.file(template)}: takes in {missing!r}, and there is no such template"
+        return f"{self.file(template)}: no such prompt template"
 
 
 def blocks(
@@ -48,30 +61,49 @@ def blocks(
     question: Question,
     options: Sequence[str],
     pictures: Sequence[Picture],
-    report: Mapping[str, str],
+    report: Sequence[Block],
     prompts: Prompts,
 ) -> tuple[Block, ...]:
     """A trial's blocks, in order.
 
     options   as shown
-    pictures  as shown (own, a substitute's, black ones); more than one are captioned with their names
-    report    text by section, as shown; empty for none
+    pictures  as shown (own, a substitute's, black ones); more than one are captioned with their names, each before or
+              after its picture as the view says
+    report    its block, as shown; empty for none
 
     image-first: pictures, report, warning, question, options, instruction; text-first: the pictures come last.
-    The options are listed only under the readout `choice`: yes and no need no list.
+    The options are listed only under the readouts `choice` and `free-text`: yes and no need no list. Under `similarity`
+    nothing is asked: each option, with its question, is a text of its own that the picture is compared with.
     """
     images: list[Block] = []
     for picture in pictures:
-        if len(pictures) > 1:
-            images += prompts.text("caption", "caption", picture=picture)
-        images.append(Block(role="image", image=picture.path, pixels=picture.pixels))
-    text: list[Block] = []
-    if report:
-        text += prompts.text("report", "report", sections=dict(report))
+        image = [Block(role="image", image=picture.path, pixels=picture.pixels)]
+        caption = prompts.text("caption", "caption", picture=picture) if len(pictures) > 1 else []
+        images += caption + image if picture.caption == "before" else image + caption
+    text: list[Block] = [*report]
     if setting.warning:
         text += prompts.text("instruction", "warning")
-    text += prompts.text("question", "question", question=question)
-    if setting.readout == "choice":
-        text += prompts.text("options", "options", options=list(options))
-    text += prompts.text("instruction", f"instruction-{setting.readout}", question=question, options=list(options))
+    if setting.readout == "similarity":
+        text += option_texts(question, options, prompts)
+    else:
+        text += prompts.text("question", "question", question=question)
+        if setting.readout in ("choice", "free-text"):
+            text += prompts.text("options", "options", options=list(options))
+        text += prompts.text("instruction", f"instruction-{setting.readout}", question=question, options=list(options))
     return tuple(images + text if setting.order == "image-first" else text + images)
+
+
+def option_texts(question: Question, options: Sequence[str], prompts: Prompts) -> list[Block]:
+    """A block of role `options` for each option, in the order shown: the very texts that are embedded.
+
+    raises   BadInput if the template gives an option no text, or two options the same one
+    """
+    texts = [
+        block for option in options for block in prompts.text("options", "similarity", question=question, option=option)
+    ]
+    if len({block.text for block in texts}) < len(options):
+        raise BadInput(
+            f"{prompts.file('similarity')}: the options {list(options)} do not each get a text of their own; "
+            "the template has to hold {{ option }}"
+        )
+    return texts

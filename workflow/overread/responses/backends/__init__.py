@@ -6,7 +6,7 @@ A back end is a small class; nothing outside its module knows how it works.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +20,12 @@ from overread.responses.account import Account
 
 BACKENDS = {
     "calibrated": "overread.responses.backends.calibrated:CalibratedBackend",
+    "contrastive": "overread.responses.backends.contrastive:ContrastiveBackend",
+    "llava-med": "overread.responses.backends.llava_med:LlavaMedBackend",
+    "openai": "overread.responses.backends.openai:OpenaiBackend",
+    "med3dvlm": "overread.responses.backends.med3dvlm:Med3dvlmBackend",
     "transformers": "overread.responses.backends.transformers:TransformersBackend",
+    "vllm": "overread.responses.backends.vllm:VllmBackend",
 }
 """`backend:` of a model file -> module and class. A class is imported only when a model of its kind is asked."""
 
@@ -32,7 +37,11 @@ class Answer:
     chosen     place shown of the option, where the readout itself picks one (choice, first-token); None where the
                text has to be parsed
     logprobs   log-probability by place shown, at the first generated position
+    served_by  the model as a server names it, with its date
+    adjusted   parameters that a server did not take, and what was done about them
     error      why the request failed: network, memory, a picture that can't be read. A failed request is asked again.
+    final      a failed request that would fail again whenever it is asked, such as a prompt longer than the model
+               reads: it is kept, and counted as failed
     """
 
     text: str
@@ -43,7 +52,26 @@ class Answer:
     image_tokens: int | None = None
     completion_tokens: int | None = None
     seconds: float | None = None
+    served_by: str | None = None
+    adjusted: str | None = None
     error: str | None = None
+    final: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a back end may need to know of a job besides its trials.
+
+    work      its work file; files of the back end's own go beside it
+    ledger    where all jobs of the model write down what they spend
+    kept      the answers that the work file holds already
+    attested  endpoints that may receive restricted data
+    """
+
+    work: Path
+    ledger: Path
+    kept: Collection[Answer] = ()
+    attested: Sequence[str] = ()
 
 
 class Backend(ABC):
@@ -75,6 +103,10 @@ class Backend(ABC):
         folder   the dataset's folder, which the pictures' paths are relative to
         raises   BadInput if the model can't be used at all; what concerns one trial is an Answer with an `error`
         """
+
+    def as_they_come(self, trials: Sequence[Trial], folder: Path, job: Job) -> Iterator[tuple[int, Answer]]:
+        """Each answer with its trial's place in `trials`, the moment it is there; in order, unless overridden."""
+        yield from enumerate(self.answer(trials, folder))
 
 
 def load(model: Model, model_id: str) -> Backend:

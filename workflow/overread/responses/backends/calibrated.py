@@ -82,12 +82,13 @@ class CalibratedBackend(Backend):
         beside = self.reliance.image_beside_report if trial.has_report else None
         image = trial.image_label if trial.images and trial.image_study is not None else None
         follows_image = image in trial.options and self._draw(trial, "image") < self._image_reliance(trial, beside)
-        follows_report = trial.has_report and trial.label in trial.options
+        told = trial.report_label if trial.has_report else None
+        follows_report = told in trial.options
         follows_report = follows_report and self._draw(trial, "report") < self.reliance.report
         if image is not None and follows_image and (beside is not None or not follows_report):
             return trial.options.index(image), "image"
-        if trial.label is not None and follows_report:
-            return trial.options.index(trial.label), "report"
+        if told is not None and follows_report:
+            return trial.options.index(told), "report"
         return self._guess(trial), "guess"
 
     def _guess(self, trial: Trial) -> int:

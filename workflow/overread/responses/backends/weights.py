@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from overread.errors import BadInput
+from overread.records import content_hash, replacing
 
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
 _DOCUMENTS = {".md", ".txt.license", ".png", ".gitattributes"}
@@ -29,13 +33,78 @@ def folder_identity(folder: Path, model_id: str) -> dict[str, str]:
     """
     if not folder.is_dir():
         raise BadInput(f"model {model_id!r}: {folder}: no such folder of weights; put them there, or correct `weights`")
-    files: dict[str, str] = {}
+    files: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and path.suffix not in _DOCUMENTS and not name.startswith("."):
-            with path.open("rb") as file:
-                files[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return files
+            files[name] = path
+    return HashCache().of(files)
+
+
+def hub_commit(weights: str, revision: str | None, model_id: str) -> str:
+    """The commit of a hub repository that a revision stands for on this machine: what pins an answer to its weights.
+
+    A whole commit stands for itself. A branch or a tag, and no revision, which is the main branch, are looked up in
+    the hub's cache (HF_HOME), without a network.
+
+    raises   BadInput if the cache does not hold it
+    """
+    if revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
+    from huggingface_hub import constants
+
+    place = Path(constants.HF_HUB_CACHE) / f"models--{weights.replace('/', '--')}"
+    try:
+        return (place / "refs" / (revision or "main")).read_text(encoding="utf-8").strip()
+    except OSError:
+        named = f" --revision {revision}" if revision else ""
+        raise BadInput(
+            f"model {model_id!r}: {weights} at revision {revision or 'main'} is not in the hub's cache "
+            f"{constants.HF_HUB_CACHE}: run `hf download {weights}{named}` first, or give the whole commit as revision"
+        ) from None
+
+
+class HashCache:
+    """SHA-256 of files, each hashed once for as long as it stays what it is.
+
+    54 GB take minutes to hash, and every response job asks. A file counts as the same while its path, size, inode and
+    times of modification and of change are: the last is the kernel's, and no program can set it back. One small file a
+    set of files, written whole and renamed, so that jobs which hash at the same time do no harm.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        self.folder = folder or cache / "overread" / "hashes"
+
+    def of(self, files: Mapping[str, Path]) -> dict[str, str]:
+        """The hash of each file, by its name."""
+        kept_in = self.folder / f"{content_hash(sorted(str(path.resolve()) for path in files.values()))}.json"
+        try:
+            kept = json.loads(kept_in.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            kept = {}
+        seen: dict[str, str] = {}
+        hashes: dict[str, str] = {}
+        for name, path in files.items():
+            mark = _mark(path)
+            if mark not in kept:
+                with path.open("rb") as file:
+                    kept[mark] = hashlib.file_digest(file, "sha256").hexdigest()
+                if _mark(path) != mark:
+                    raise BadInput(f"{path}: changed while it was read; wait until it is there whole")
+            hashes[name] = seen[mark] = kept[mark]
+        try:
+            if seen != kept or not kept_in.exists():
+                with replacing(kept_in) as temporary:
+                    temporary.write_text(json.dumps(seen), encoding="utf-8")
+        except OSError:
+            pass  # a home that can't be written to costs time, not correctness
+        return hashes
+
+
+def _mark(path: Path) -> str:
+    state = path.stat()
+    return f"{path.resolve()} {state.st_size} {state.st_ino} {state.st_mtime_ns} {state.st_ctime_ns}"
 
 
 def check_folder(folder: Path, model_id: str) -> None:

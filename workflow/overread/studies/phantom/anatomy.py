@@ -92,7 +92,7 @@ def load_anatomy() -> Anatomy:
         slices=np.ascontiguousarray(maps.transpose(3, 0, 1, 2)),
         cerebrum=cerebrum,
         tissue=cerebrum & (csf < 0.75),
-        spread=_smooth(white.astype(np.float32), 3),
+        spread=smooth(white.astype(np.float32), 3),
     )
 
 
@@ -150,8 +150,8 @@ def _below_tentorium(origin: tuple[int, int, int], shape: tuple[int, ...]) -> Bo
     return np.asarray((j > 115 + 0.25 * lateral) & (k < 63 - 0.42 * lateral))
 
 
-def _smooth(values: FloatArray, width: int) -> FloatArray:
-    """Running mean over a cube of `width` (odd) voxels; the faces repeat."""
+def smooth(values: FloatArray, width: int) -> FloatArray:
+    """Running mean over a cube (or square) of `width` (odd) voxels; the faces repeat."""
     for axis in range(values.ndim):
         padded = np.pad(values, [(width // 2, width // 2) if a == axis else (0, 0) for a in range(values.ndim)], "edge")
         parts = [padded.take(range(start, start + values.shape[axis]), axis) for start in range(width)]

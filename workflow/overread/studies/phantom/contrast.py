@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overread.studies.phantom.anatomy import BoolArray, FloatArray, TissueSlice, load_anatomy, patient_box, tissue_slice
+from overread.studies.phantom.anatomy import (
+    BoolArray,
+    FloatArray,
+    TissueSlice,
+    load_anatomy,
+    patient_box,
+    smooth,
+    tissue_slice,
+)
 from overread.studies.phantom.tumour import CORE, ENHANCING, OEDEMA, PlantedTumour, generator
 
 
@@ -30,6 +38,9 @@ class Contrast:
     sag: float = 0.05  # how far the receive coil's sensitivity falls off
     unit: float = 600.0  # stored value of white matter at 1; ADC is in 10^-6 mm2/s
     rim_loss: float = 0.0  # signal lost to blood products at the edge of the core
+    blur: int = 1  # width of a running mean in the slice, and slices of one noise: ASL is measured in large voxels
+    bundled: float = 0.0  # how far white matter differs with the direction of its fibres
+    step: float = 1.0  # of the stored numbers, a power of 2: fractional anisotropy lies between 0 and 1
 
 
 SERIES: dict[str, Contrast] = {
@@ -40,10 +51,26 @@ SERIES: dict[str, Contrast] = {
     "DWI": Contrast(0.28, 1.08, 0.92, 1.12, 0.62, 1.42, noise=0.05, sag=0.02),
     "SWI": Contrast(0.62, 0.82, 1.0, 1.0, 0.95, 0.8, noise=0.03, rim_loss=0.55),
     "ADC": Contrast(2.9, 0.86, 0.74, 1.42, 2.0, 0.98, noise=0.05, sag=0.0, unit=1000.0),
+    # ml/100 g/min over 100; the diffusivities in 10^-6 mm2/s, their mean is MD
+    "ASL": Contrast(0.02, 0.62, 0.24, 0.18, 0.03, 0.9, noise=0.25, sag=0.0, unit=100.0, blur=5),
+    "DTI_eddy_FA": Contrast(0.06, 0.14, 0.48, 0.2, 0.07, 0.13, noise=0.03, sag=0.0, unit=1.0, bundled=0.6, step=2**-13),
+    "DTI_eddy_MD": Contrast(2.95, 0.86, 0.76, 1.4, 2.0, 1.0, noise=0.04, sag=0.0, unit=1000.0),
+    "DTI_eddy_L1": Contrast(3.1, 0.96, 1.22, 1.65, 2.12, 1.1, noise=0.06, sag=0.0, unit=1000.0, bundled=0.2),
+    "DTI_eddy_L2": Contrast(2.95, 0.86, 0.62, 1.35, 2.0, 1.0, noise=0.06, sag=0.0, unit=1000.0, bundled=-0.15),
+    "DTI_eddy_L3": Contrast(2.8, 0.76, 0.44, 1.2, 1.88, 0.9, noise=0.06, sag=0.0, unit=1000.0, bundled=-0.2),
 }
 """T1 and T1c take healthy tissue from the atlas itself, so its shares have no value there."""
 
+MAIN = ("T1", "T1c", "T2", "FLAIR", "DWI", "SWI", "ADC")
+CORRECTED = ("T1_bias", "T1c_bias", "T2_bias", "FLAIR_bias", "DWI_bias", "SWI_bias")
+"""The same scans without the coil's unevenness, as the release has them."""
+
+ALL = (*SERIES, *CORRECTED)
+"""Every series on the brain's grid. The order seeds their random numbers: append only."""
+
 FROM_ATLAS = frozenset({"T1", "T1c"})
+SIGNED = frozenset(SERIES) - {"T1", "T1c", "T2", "FLAIR", "DWI", "SWI"}
+"""Computed maps, whose noise goes below 0."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +86,7 @@ class TumourSlice:
 
 
 def series_slices(planted: PlantedTumour, k: int, names: tuple[str, ...]) -> dict[str, FloatArray]:
-    """Axial slice `k` of each series on the patient's box, in stored units, 0 outside the brain.
+    """Axial slice `k` of each series (of `ALL`) on the patient's box, in stored units, 0 outside the brain.
 
     The dictionary is empty where the slice holds no brain.
     """
@@ -115,12 +142,14 @@ def _texture(planted: PlantedTumour, k: int, shape: tuple[int, ...], low: tuple[
 
 
 def _signal(planted: PlantedTumour, k: int, name: str, tissue: TissueSlice, tumour: TumourSlice | None) -> FloatArray:
-    contrast = SERIES[name]
-    if name in FROM_ATLAS:
+    scan = name.removesuffix("_bias")
+    contrast = SERIES[scan]
+    if scan in FROM_ATLAS:
         signal = tissue.t1.copy()
     else:
-        signal = contrast.fluid * tissue.csf + contrast.grey * tissue.grey + contrast.white * tissue.white
-    rng = generator(planted.seed, planted.index, 40, list(SERIES).index(name), k)
+        white = tissue.white * _bundles(planted, k, tissue.white.shape, contrast.bundled)
+        signal = contrast.fluid * tissue.csf + contrast.grey * tissue.grey + contrast.white * white
+    rng = generator(planted.seed, planted.index, 40, list(SERIES).index(scan), k // contrast.blur)
     noise = rng.standard_normal(signal.shape, dtype=np.float32)
     if tumour is not None:
         # Oedema soaks tissue that stays visible; core and solid tumour replace it.
@@ -133,9 +162,25 @@ def _signal(planted: PlantedTumour, k: int, name: str, tissue: TissueSlice, tumo
         signal += contrast.agent * tumour.enhancing
         signal -= contrast.rim_loss * tumour.edge
     signal += contrast.noise * noise
-    signal *= contrast.unit * _sensitivity(planted, k, signal.shape, contrast.sag)
+    if contrast.blur > 1:
+        signal = smooth(signal, contrast.blur)
+    signal *= contrast.unit * _sensitivity(planted, k, signal.shape, contrast.sag if scan == name else 0.0)
     signal *= tissue.brain
-    return np.asarray(np.maximum(signal, 0) if name != "ADC" else signal, dtype=np.float32)
+    return np.asarray(signal if scan in SIGNED else np.maximum(signal, 0), dtype=np.float32)
+
+
+def _bundles(planted: PlantedTumour, k: int, shape: tuple[int, ...], strength: float) -> FloatArray:
+    """Smooth factor about 1 for white matter, 1 - strength .. 1 + strength: fibres that run this way and that."""
+    if strength == 0:
+        return np.ones(shape, dtype=np.float32)
+    rng = generator(planted.seed, planted.index, 32)
+    i, j = (np.arange(n, dtype=np.float32) for n in shape)
+    total = np.zeros(shape, dtype=np.float32)
+    for _ in range(4):
+        x, y, z = rng.uniform(0.1, 0.3, 3).astype(np.float32)
+        one, two = rng.uniform(0, 2 * np.pi, 2).astype(np.float32)
+        total += np.sin(x * i + z * k + one)[:, None] * np.sin(y * j - z * k + two)[None, :]
+    return np.asarray(1 + np.float32(strength) * total / 4, dtype=np.float32)
 
 
 def _sensitivity(planted: PlantedTumour, k: int, shape: tuple[int, ...], sag: float) -> FloatArray:

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from overread.errors import BadInput
 from overread.records import Question, replacing, write_questions
-from overread.studies.phantom import grammar
+from overread.studies.phantom import diffusion, grammar
 from overread.studies.phantom.anatomy import AFFINE, GRID, load_anatomy, patient_box, tissue_slice
-from overread.studies.phantom.contrast import SERIES, signals, tumour_slice
+from overread.studies.phantom.contrast import ALL, MAIN, signals, tumour_slice
 from overread.studies.phantom.marker import is_semi_synthetic, mark
 from overread.studies.phantom.quantise import Scale
 from overread.studies.phantom.tumour import Facts, PlantedTumour, generator
@@ -65,14 +65,20 @@ def begin(folder: Path) -> None:
     mark(folder, SENTENCE)
 
 
-def write_study(planted: PlantedTumour, folder: Path) -> list[Question]:
-    """The scans, masks and report of one study under `folder`; returns its questions."""
+def write_study(planted: PlantedTumour, folder: Path, *, everything: bool = False) -> list[Question]:
+    """The scans, masks and report of one study under `folder`; returns its questions.
+
+    everything  all 23 files of a study of the release, and the directions of its diffusion series; else the seven main
+                series and two masks
+    """
     scans = folder / SCANS / f"{planted.study}_nifti"
     scans.mkdir(parents=True, exist_ok=True)
-    stored, scales = volumes(planted)
+    stored, scales = volumes(planted, ALL if everything else MAIN, parenchyma=everything)
     for name, volume in stored.items():
         scale = scales[name]
         (scans / f"{planted.study}_{name}.nii.gz").write_bytes(nifti(volume, scale.slope, scale.intercept))
+    if everything:
+        _write_diffusion(planted, stored, scales, scans)
     written = grammar.report(planted)
     reports = folder / "reports"
     reports.mkdir(exist_ok=True)
@@ -87,12 +93,17 @@ def finish(folder: Path, planted: Sequence[PlantedTumour], questions: Iterable[Q
     _write_csv(folder / TRUTH, TRUTH_COLUMNS, [_truth(one) for one in planted])
 
 
-def volumes(planted: PlantedTumour) -> tuple[dict[str, npt.NDArray[np.int16]], dict[str, Scale]]:
-    """Stored values of each series and mask on the grid, third axis first, and their scales."""
-    names = tuple(SERIES)
+def volumes(
+    planted: PlantedTumour, names: tuple[str, ...] = MAIN, *, parenchyma: bool = False
+) -> tuple[dict[str, npt.NDArray[np.int16]], dict[str, Scale]]:
+    """Stored values of each series and mask on the grid, third axis first, and their scales.
+
+    parenchyma  whether there is a mask of the brain without its fluid, too
+    """
     scales = {name: Scale.draw(planted.seed, planted.index, name) for name in names}
     third = Scale(1 / MASK_STEP, 0.0, 0)
     scales |= {"brain_segmentation": third, "tumor_segmentation": third}
+    scales |= {"brain_parenchyma_segmentation": third} if parenchyma else {}
     stored = {name: np.full(GRID[::-1], scale.zero, dtype=np.int16) for name, scale in scales.items()}
     anatomy = load_anatomy()
     low, high = patient_box(anatomy, planted.stretch)
@@ -105,23 +116,43 @@ def volumes(planted: PlantedTumour) -> tuple[dict[str, npt.NDArray[np.int16]], d
         for name, signal in signals(planted, k, names, tissue, tumour).items():
             stored[name][k][box] = scales[name].stored(signal).T
         stored["brain_segmentation"][k][box] = MASK_STEP * tissue.brain.T
+        if parenchyma:
+            stored["brain_parenchyma_segmentation"][k][box] = MASK_STEP * (tissue.brain & (tissue.csf < 0.5)).T
     place = tuple(slice(o, o + n) for o, n in zip(planted.origin, planted.labels.shape, strict=True))[::-1]
     stored["tumor_segmentation"][place] = MASK_STEP * planted.labels.astype(np.int16).T
     return stored, scales
 
 
-def nifti(stored: npt.NDArray[np.int16], slope: float, intercept: float) -> bytes:
-    """A `.nii.gz` of a volume given third axis first, on the grid of UCSF-PDGM. The same input gives the same bytes."""
+def _write_diffusion(
+    planted: PlantedTumour, stored: dict[str, npt.NDArray[np.int16]], scales: dict[str, Scale], scans: Path
+) -> None:
+    """The diffusion series as scanned, from T2 and DWI on the brain's grid, and its directions as text."""
+    signal = {
+        name: (stored[name] * np.float32(scales[name].slope) + np.float32(scales[name].intercept))
+        for name in ("T2", "DWI")
+    }
+    volumes = diffusion.scan(signal["T2"], signal["DWI"], planted.seed, planted.index)
+    path = scans / f"{planted.study}_{diffusion.NAME}.nii.gz"
+    path.write_bytes(nifti(volumes, 1.0, 0.0, diffusion.grid()))
+    rows = diffusion.directions(planted.seed, planted.index)
+    text = "".join(" ".join(f"{value:.6f}" for value in row) + "\n" for row in rows)
+    (scans / f"{planted.study}_DTI_eddy.eddy_rotated_bvecs").write_text(text, encoding="utf-8")
+
+
+def nifti(
+    stored: npt.NDArray[np.int16], slope: float, intercept: float, affine: npt.NDArray[np.float64] = AFFINE
+) -> bytes:
+    """A `.nii.gz` of a volume given last axis first, by default on UCSF-PDGM's grid. The same input, the same bytes."""
     import nibabel as nib
     from isal import isal_zlib
 
     header: Any = nib.Nifti1Header()  # type: ignore[no-untyped-call]
     header.set_data_dtype(np.int16)
     header.set_data_shape(stored.shape[::-1])
-    header.set_zooms((1, 1, 1))
+    header.set_zooms([*np.linalg.norm(affine[:3, :3], axis=0), *[1] * (stored.ndim - 3)])
     header.set_xyzt_units("mm")
-    header.set_sform(AFFINE, code=1)
-    header.set_qform(AFFINE, code=1)
+    header.set_sform(affine, code=1)
+    header.set_qform(affine, code=1)
     header.set_slope_inter(slope, intercept)
     header["vox_offset"], header["magic"] = 352, b"n+1"
     pack = isal_zlib.compressobj(COMPRESSION, wbits=31)

@@ -1,7 +1,7 @@
 """The semi-synthetic MRI source: gliomas planted in a real brain, imaged in seven series, reported and asked about.
 
-`make` writes a data set in the layout of UCSF-PDGM. `draw_study` with `flair_picture` gives one study's facts, texts
-and picture without its volumes, for training.
+With `series: all` a study has all 23 files of the release. `make` writes a data set in the layout of UCSF-PDGM.
+`draw_study` with `flair_picture` gives one study's facts, texts and picture without its volumes, for training.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make(section: config.Phantom, folder: Path, workers: int = 1) -> None:
     """
     load_anatomy()
     begin(folder)
-    job = partial(_make_one, seed=section.seed, folder=folder)
+    job = partial(_make_one, seed=section.seed, folder=folder, everything=section.series == "all")
     indices = range(section.studies or 0)
     if workers > 1:
         with ProcessPoolExecutor(max_workers=min(workers, len(indices))) as pool:
@@ -46,9 +46,9 @@ def make(section: config.Phantom, folder: Path, workers: int = 1) -> None:
     finish(folder, [planted for planted, _ in made], [question for _, asked in made for question in asked])
 
 
-def _make_one(index: int, seed: int, folder: Path) -> tuple[PlantedTumour, list[Question]]:
+def _make_one(index: int, seed: int, folder: Path, everything: bool) -> tuple[PlantedTumour, list[Question]]:
     planted = draw_study(seed, index)
-    return planted, write_study(planted, folder)
+    return planted, write_study(planted, folder, everything=everything)
 
 
 def flair_picture(planted: PlantedTumour, size: int | None = None) -> Image.Image:

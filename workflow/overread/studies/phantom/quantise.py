@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from overread.studies.phantom.anatomy import FloatArray
-from overread.studies.phantom.contrast import SERIES
+from overread.studies.phantom.contrast import ALL, SERIES
 from overread.studies.phantom.tumour import generator
 
 
@@ -23,8 +23,8 @@ class Scale:
     @classmethod
     def draw(cls, seed: int, index: int, series: str) -> Scale:
         """A scale for a series of a study. With a slope of at least 0.5, values from -14,000 to 14,000 fit."""
-        rng = generator(seed, index, 41, list(SERIES).index(series))
-        slope = int(rng.integers(128, 320)) / 256
+        rng = generator(seed, index, 41, ALL.index(series))
+        slope = int(rng.integers(128, 320)) / 256 * SERIES[series.removesuffix("_bias")].step
         zero = int(rng.integers(-2000, 2001))
         return cls(slope, -slope * zero, zero)
 

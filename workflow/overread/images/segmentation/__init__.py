@@ -1,0 +1,15 @@
+"""Tumour and brain masks of a brain MRI: the data set's own, or a network's.
+
+study      one study from its files to mask, JSON and, where it brings none, brain mask
+inputs     the four series as networks were trained on them       grid        resampling, orientation
+networks   Swin-UNETR and SegResNet: channel order, parameters    checkpoint  weights, checked
+inference  sliding window, flips, precision                       brain       deepbet
+labels     what the numbers of a mask mean                       result      the JSON, and what views take from it
+
+Nothing heavy is imported here: every job's Snakefile asks for `SOURCES`.
+"""
+
+SOURCES = (
+    "images/segmentation", "images/dicom", "images/dicom_series", "images/files", "images/header", "images/volume",
+)  # fmt: skip
+"""Parts of the package that a mask depends on."""

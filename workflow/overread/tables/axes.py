@@ -1,0 +1,209 @@
+"""The parts of a figure: bands down the page, points with intervals, the noise floor, and the legend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from overread.tables.rows import Row, number, ordered, where
+from overread.tables.style import FAINT, GREY, INK, WIDTH, Mark
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BASELINES: Mapping[str, Literal["-"] | tuple[float, tuple[float, float]]] = {
+    "chance": "-",
+    "always_first": (0, (2, 1.2)),
+}
+"""Columns of accuracy.csv drawn as lines, and how."""
+
+FLOOR = "#BDBDBD"
+"""The noise floor's grey."""
+UNMEASURED = "noise floor not measured: one run"
+
+
+class Bands:
+    """Places down the page, in rows: each item is a band with one row a model, and a gap between bands."""
+
+    def __init__(self, items: Sequence[str], models: Sequence[str], gap: float = 1.0) -> None:
+        self.items, self.models, self.gap = list(items), list(models), gap
+        self.height = len(self.items) * (len(self.models) + gap)
+
+    def edges(self, item: str) -> tuple[float, float]:
+        top = self.items.index(item) * (len(self.models) + self.gap) + self.gap / 2
+        return top, top + len(self.models)
+
+    def at(self, item: str, model: str) -> float:
+        return self.edges(item)[0] + self.models.index(model) + 0.5
+
+    def middle(self, item: str) -> float:
+        return sum(self.edges(item)) / 2
+
+
+def bands_of(rows: Sequence[Row], item: str) -> Bands:
+    models = sorted({row["model"] for row in rows})
+    return Bands(
+        _merged([ordered(where(rows, model=model), item) for model in models]),
+        models,
+        gap=1.0 if len(models) > 1 else 0.6,
+    )
+
+
+def _merged(sequences: Sequence[Sequence[str]]) -> list[str]:
+    """One order of all items: what a sequence adds comes right after the item that it follows there."""
+    whole: list[str] = []
+    for sequence in sequences:
+        at = 0
+        for item in sequence:
+            if item not in whole:
+                whole.insert(at, item)
+            at = whole.index(item) + 1
+    return whole
+
+
+def step_of(rows: float) -> float:
+    """Inches a row: roomy for a few, and never so many inches that a page of 22 would not hold them, if legible."""
+    return min(0.17, max(0.075, 22 / max(rows, 1)))
+
+
+def band_axis(axis: Axes, panel: Bands, names: Callable[[str], str] = str) -> None:
+    axis.set_ylim(panel.height, 0)
+    axis.set_yticks([panel.middle(item) for item in panel.items], [names(item) for item in panel.items])
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    for place, item in enumerate(panel.items):
+        if place % 2 == 0:
+            top, bottom = panel.edges(item)
+            axis.axhspan(top - panel.gap / 2, bottom + panel.gap / 2, color="#F5F5F5", zorder=0, linewidth=0)
+
+
+def limits_of(rows: Sequence[Row], *columns: str) -> tuple[float, float]:
+    """From 0 to the farthest end of an interval either way, in per cent, rounded outwards to tens."""
+    ends = [100 * end for row in rows for end in (number(row[name]) for name in columns) if end is not None]
+    low, high = min(0.0, *ends), max(10.0, *ends)
+    return 10 * math.floor(low / 10 + 1e-9), 10 * math.ceil(high / 10 - 1e-9)
+
+
+def percent_axis(axis: Axes, limits: tuple[float, float]) -> None:
+    low, high = limits
+    axis.grid(axis="x", color=FAINT, linewidth=0.6)
+    axis.set_xlim(low - 0.015 * (high - low), high + 0.015 * (high - low))
+    axis.locator_params(axis="x", nbins=6, steps=[1, 2, 5, 10])
+    if low < 0:
+        axis.axvline(0, color=INK, linewidth=0.8, zorder=1.5)
+
+
+def point(
+    axis: Axes, row: Row, value: str, place: float, mark: Mark, size: float = 5.0,
+    ends: tuple[str, str] = ("low", "high"),
+) -> None:  # fmt: skip
+    """A marker with its interval; hollow where the table has no interval, nothing where it has no value."""
+    estimate, low, high = (number(row[column]) for column in (value, *ends))
+    if estimate is None:
+        return
+    known = low is not None and high is not None
+    if low is not None and high is not None:
+        axis.plot(
+            [100 * low, 100 * high], [place, place], color=mark.colour, linewidth=1.2, solid_capstyle="butt", zorder=2
+        )
+    axis.plot(
+        [100 * estimate], [place], mark.marker, markersize=size, color=mark.colour, zorder=3, clip_on=False,
+        markerfacecolor=mark.colour if known else "white", markeredgecolor=mark.colour,
+        markeredgewidth=0.8,
+    )  # fmt: skip
+
+
+def draw_floors(axis: Axes, rows: Sequence[tuple[Row, float]], *, measured: bool) -> None:
+    """The noise floor behind each row, its interval as a band and its rate as a line; or that there is none.
+
+    rows      each with its place down the page, one row high
+    measured  whether the figure has any; where it has none, its legend says so
+    """
+    from matplotlib.patches import Rectangle
+
+    known = is_measured([row for row, _ in rows])
+    if measured and not known:
+        axis.text(
+            0.995, 0.99, UNMEASURED, transform=axis.transAxes, fontsize=5.5, color=GREY, ha="right", va="top", zorder=1
+        )
+    for row, place in rows:
+        floor, low, high = (number(row[name]) for name in ("floor", "floor_low", "floor_high"))
+        if floor is None:
+            if known:
+                axis.text(
+                    0.995, place, UNMEASURED, transform=axis.get_yaxis_transform(), fontsize=5, color=GREY, ha="right",
+                    va="center", zorder=1,
+                )  # fmt: skip
+            continue
+        if low is not None and high is not None:
+            corner = (100 * low, place - 0.5)
+            axis.add_patch(Rectangle(corner, 100 * (high - low), 1, color=FLOOR, linewidth=0, zorder=1.2))
+        axis.plot([100 * floor] * 2, [place - 0.5, place + 0.5], color=GREY, linewidth=1.4, zorder=1.4)
+
+
+def is_measured(rows: Sequence[Row]) -> bool:
+    """Whether any row has a noise floor."""
+    return any(number(row["floor"]) is not None for row in rows)
+
+
+# -- a figure and its legend -----------------------------------------------------------------------------------------
+
+
+def page(height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.06, w_pad=0.06)  # type: ignore[union-attr,call-arg]
+    return figure
+
+
+def empty_page() -> Figure:
+    figure = page(0.8)
+    figure.text(0.5, 0.5, "The table has no rows to draw.", ha="center", va="center", color=GREY)
+    return figure
+
+
+def _columns(look: Mapping[str, Mark]) -> int:
+    widest = max((len(mark.label) for mark in look.values()), default=0)
+    return max(1, min(4, int(105 / (widest + 6))))
+
+
+def legend_height(look: Mapping[str, Mark]) -> float:
+    """Inches that the legend takes, with three entries for lines and floors."""
+    return 0.17 * -(-(len(look) + 3) // _columns(look)) + 0.1
+
+
+def legend(
+    figure: Figure, look: Mapping[str, Mark], present: set[str], *, baselines: bool = False, gold: bool = False,
+    floor: bool | None = None, lines: Mapping[str, Literal["--", ":"]] | None = None,
+) -> None:  # fmt: skip
+    """Above the figure.
+
+    floor   whether a noise floor is drawn; none where the figure is of no flips
+    lines   by name, how each is drawn
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Line2D | Patch] = [
+        Line2D([], [], color=mark.colour, marker=mark.marker, markersize=5, linewidth=0, label=mark.label)
+        for model, mark in look.items()
+        if model in present
+    ]
+    if baselines:
+        handles.append(Line2D([], [], color=GREY, linewidth=1.1, label="Chance"))
+        handles.append(
+            Line2D(
+                [], [], color=GREY, linewidth=1.1, linestyle=BASELINES["always_first"], label="Always the first option"
+            )
+        )
+    for name, style in (lines or {}).items():
+        handles.append(Line2D([], [], color=GREY, linewidth=1.1, linestyle=style, label=name))
+    if gold:
+        handles.append(Patch(color="#D2D2D2", label="Where the correct answer stands"))
+    if floor is not None:
+        words = "Noise floor (the same asked again)" if floor else UNMEASURED.capitalize()
+        handles.append(Patch(color=FLOOR if floor else "none", label=words))
+    figure.legend(handles=handles, loc="outside upper left", ncols=_columns(look), handletextpad=0.4, columnspacing=1.4)

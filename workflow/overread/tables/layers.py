@@ -1,0 +1,64 @@
+"""Layers: how often answers flip while the report is hidden from some of a model's layers.
+
+A flip comparison of two settings that hide the report in the same way is a point of a curve: `from` a layer on, or
+`only` in one. What the curve is read against, the same comparison with the report in full view and without any report,
+is found by what its settings are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from overread.config import Comparison, Setting
+
+COLUMNS = (
+    "dataset", "model", "mode", "layer", "flip_rate", "low", "high", "pairs", "patients", "comparison", "in_view",
+    "no_report",
+)  # fmt: skip
+
+
+def layers_table(
+    flips: pd.DataFrame, comparisons: Mapping[str, Comparison], settings: Mapping[str, Setting]
+) -> pd.DataFrame:
+    """A row a dataset, model and comparison under hiding, sorted by mode and layer.
+
+    `in_view` and `no_report` are the comparisons that it is read against, blank where the study has none.
+
+    flips   as `flips_table` gives it
+    """
+    hidden = {name: place for name, one in comparisons.items() if (place := hidden_in(one, settings)) is not None}
+    whole = flips[(flips["group"] == "all") & flips["comparison"].isin(list(hidden))].copy()
+    whole["mode"] = [hidden[name][0] for name in whole["comparison"]]
+    whole["layer"] = [hidden[name][1] for name in whole["comparison"]]
+    read_against = {name: references(name, comparisons, settings) for name in hidden}
+    for column in ("in_view", "no_report"):
+        whole[column] = [read_against[name].get(column) for name in whole["comparison"]]
+    whole = whole.sort_values(["dataset", "model", "mode", "layer", "comparison"])
+    return whole[list(COLUMNS)].reset_index(drop=True)
+
+
+def hidden_in(comparison: Comparison, settings: Mapping[str, Setting]) -> tuple[str, int] | None:
+    """Mode and layer of a flip comparison whose two settings hide the report alike; else None."""
+    a, b = (settings.get(name) for name in comparison.settings)
+    if comparison.flips is None or a is None or b is None or a.attention != b.attention or a.attention == "none":
+        return None
+    mode, _, layer = a.attention.partition("-")
+    return mode, int(layer)
+
+
+def references(name: str, comparisons: Mapping[str, Comparison], settings: Mapping[str, Setting]) -> dict[str, str]:
+    """The comparisons that a point of a curve is read against: `in_view` and `no_report`, where the study has them."""
+
+    def like(changes: dict[str, object]) -> str | None:
+        wanted = [settings[each].model_copy(update=changes) for each in comparisons[name].settings]
+        for other in sorted(comparisons):
+            pair = [settings.get(each) for each in comparisons[other].settings]
+            if comparisons[other].flips is not None and pair == wanted:
+                return other
+        return None
+
+    without = {"attention": "none", "report": "none", "warning": False}
+    found = {"in_view": like({"attention": "none"}), "no_report": like(without)}
+    return {column: other for column, other in found.items() if other is not None}
