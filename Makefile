@@ -71,8 +71,8 @@ browser:
 	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium > /dev/null; \
 	  else sudo apt-get update -qq && sudo apt-get install -qq -y --no-install-recommends chromium > /dev/null; fi; }
 
-test: setup browser exports
-	OMP_NUM_THREADS=1 $(BIN)/pytest
+test: setup browser exports vllm
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check
@@ -82,8 +82,8 @@ lint: setup
 	$(BIN)/snakemake --lint
 
 # Speed as ratios against the alternative in the same run.
-bench: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest -o python_files='bench_*.py' -o addopts= -s tests/benchmarks
+bench: setup exports vllm
+	OMP_NUM_THREADS=1 OVERREAD_LMMS_EVAL_PYTHON=$(CURDIR)/.venv-exports/bin/python $(BIN)/pytest -o python_files='bench_*.py' -o addopts= -s tests/benchmarks
 
 clean:
 	rm -rf results/demo logs benchmarks .snakemake

@@ -265,8 +265,8 @@ def test_a_noise_floor_stands_behind_its_flip_rate(tmp_path: Path, drawn: dict[s
         axis = drawn[name].axes[0]
         assert floors(axis) == [(1.0, 6.0)]
         assert 3.0 in [round(float(line.get_xdata()[0]), 6) for line in axis.lines if len(line.get_xdata()) == 2]
-        assert words(axis) == ["noise floor not measured: one run"], "said where b has none"
-        assert "Noise floor (the same asked again)" in legend_of(drawn[name])
+        assert words(axis) == ["?"], "said where b has none"
+        assert "Noise floor (the same asked again; ?: one run)" in legend_of(drawn[name])
 
 
 def test_where_no_noise_floor_was_measured_the_legend_says_so(tmp_path: Path, drawn: dict[str, Any]) -> None:
@@ -322,7 +322,11 @@ def test_layer_curves_stand_between_their_two_lines_and_out_of_the_other_figures
     assert [round(float(y), 6) for y in curve.get_ydata()] == [8, 6, 5]
     lines = {line.get_linestyle(): round(float(line.get_ydata()[0]), 6) for line in whole.lines}
     assert (lines["--"], lines[":"]) == (4.0, 12.0)
-    assert legend_of(drawn["layers"])[1:] == ["Report in full view", "No report", "Noise floor (the same asked again)"]
+    assert legend_of(drawn["layers"])[1:] == [
+        "Report in full view",
+        "No report",
+        "Noise floor (the same asked again; ?: one run)",
+    ]
     assert [label.get_text() for label in drawn["flips"].axes[0].get_yticklabels()] == ["with", "without"]
 
 

@@ -22,6 +22,7 @@ BASELINES: Mapping[str, Literal["-"] | tuple[float, tuple[float, float]]] = {
 FLOOR = "#BDBDBD"
 """The noise floor's grey."""
 UNMEASURED = "noise floor not measured: one run"
+UNMEASURED_MARK = "?"
 
 
 class Bands:
@@ -116,25 +117,20 @@ def point(
 
 
 def draw_floors(axis: Axes, rows: Sequence[tuple[Row, float]], *, measured: bool) -> None:
-    """The noise floor behind each row, its interval as a band and its rate as a line; or that there is none.
+    """The noise floor behind each row, its interval as a band and its rate as a line; a mark at the edge for none.
 
     rows      each with its place down the page, one row high
-    measured  whether the figure has any; where it has none, its legend says so
+    measured  whether the figure has any; where it has none, its legend says so, and no row needs a mark
     """
     from matplotlib.patches import Rectangle
 
-    known = is_measured([row for row, _ in rows])
-    if measured and not known:
-        axis.text(
-            0.995, 0.99, UNMEASURED, transform=axis.transAxes, fontsize=5.5, color=GREY, ha="right", va="top", zorder=1
-        )
     for row, place in rows:
         floor, low, high = (number(row[name]) for name in ("floor", "floor_low", "floor_high"))
         if floor is None:
-            if known:
+            if measured:
                 axis.text(
-                    0.995, place, UNMEASURED, transform=axis.get_yaxis_transform(), fontsize=5, color=GREY, ha="right",
-                    va="center", zorder=1,
+                    0.99, place, UNMEASURED_MARK, transform=axis.get_yaxis_transform(), fontsize=6, color=GREY,
+                    ha="right", va="center", zorder=1,
                 )  # fmt: skip
             continue
         if low is not None and high is not None:
@@ -204,6 +200,6 @@ def legend(
     if gold:
         handles.append(Patch(color="#D2D2D2", label="Where the correct answer stands"))
     if floor is not None:
-        words = "Noise floor (the same asked again)" if floor else UNMEASURED.capitalize()
+        words = "Noise floor (the same asked again; ?: one run)" if floor else UNMEASURED.capitalize()
         handles.append(Patch(color=FLOOR if floor else "none", label=words))
     figure.legend(handles=handles, loc="outside upper left", ncols=_columns(look), handletextpad=0.4, columnspacing=1.4)
