@@ -5,7 +5,7 @@
 
 It shows that the way from a study's files to its mask works: channel order, normalisation, window, labels. A network
 that was trained on planted tumours says nothing about real ones. The two variables keep glibc from giving memory back
-to the system after every window, which costs half of the time otherwise. It takes about 10 GB of memory.
+to the system after every window, which costs half of the time otherwise. It takes up to 14 GB of memory.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def test_the_image_dependence_of_tiny_reader_stands_after_adjustment_and_tiny_bl
 
 
 def test_report_alone_image_alone_and_both(demo: Path):
-    (image,) = rows(demo, "modality", model="tiny-reader", shown="image added to the question")
+    (image,) = rows(demo, "modality", dataset="phantom-xray", model="tiny-reader", shown="image added to the question")
     assert float(image["low"]) > 0.2
-    (beside,) = rows(demo, "modality", model="tiny-reader", shown="image added to the report")
+    (beside,) = rows(demo, "modality", dataset="phantom-xray", model="tiny-reader", shown="image added to the report")
     assert float(beside["balanced_accuracy"]) < float(image["balanced_accuracy"])

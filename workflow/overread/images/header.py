@@ -133,10 +133,12 @@ def _affine(path: Path, parsed: Any) -> FloatArray:
 
 
 def _handedness(parsed: Any) -> float:
-    """The determinant of the qform's axes; 0 if its quaternion is none, which is no contradiction of the sform."""
+    """The determinant of the qform's axes; 0 if it is none, which is no contradiction of the sform."""
+    from nibabel.spatialimages import HeaderDataError
+
     try:
         return float(np.linalg.det(parsed.get_qform()[:3, :3]))
-    except ValueError:
+    except (HeaderDataError, ValueError):
         return 0.0
 
 

@@ -21,6 +21,7 @@ class LlavaMedBackend(TransformersBackend):
     """LLaVA-Med's original checkpoint."""
 
     version = 1
+    hides = False
     model: LlavaMedModel  # type: ignore[assignment]
 
     def identity(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Med3dvlmBackend(TransformersBackend):
     """Med3DVLM, and checkpoints whose repository's code is like its."""
 
     version = 1
+    hides = False
     pictures_at_once = 8  # a volume made ready is 34 MB
     model: Med3dvlmModel  # type: ignore[assignment]
 

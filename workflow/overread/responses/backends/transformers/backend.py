@@ -42,6 +42,8 @@ class TransformersBackend(Backend):
     """AutoProcessor with AutoModelForImageTextToText, or AutoModelForCausalLM where there is no vision part."""
 
     version = 2
+    hides: ClassVar[bool] = True
+    """Whether the report can be hidden from layers."""
     pictures_at_once: ClassVar[int] = WINDOW_PICTURES
 
     def __init__(self, model: TransformersModel, model_id: str) -> None:
@@ -99,6 +101,8 @@ class TransformersBackend(Backend):
             place = f"model {self.model_id!r}: setting {trial.setting}"
             if trial.readout not in READOUTS:
                 raise BadInput(f"{place}: the {self.model.backend} back end has no readout {trial.readout!r}")
+            if trial.attention != "none" and not self.hides:
+                raise BadInput(f"{place}: the {self.model.backend} back end can't hide the report from layers")
             if trial.attention != "none":
                 check_hiding(self.network, trial.attention, place, packing.ARCHITECTURES)
             if trial.readout == "first-token" and not is_yes_no(trial):
