@@ -15,7 +15,7 @@ pytestmark = pytest.mark.workflow
 
 
 def asking_jobs(study: Workflow) -> Counter[str]:
-    output = study.run("--dry-run", "--quiet", "rules")
+    output = study.run("responses", "--dry-run", "--quiet", "rules")
     found = re.findall(r"^(ask_\S+) +(\d+)$", output, flags=re.MULTILINE)
     return Counter({rule: int(count) for rule, count in found})
 
@@ -37,6 +37,7 @@ def test_one_job_a_model_gives_the_same_tables_and_asks_nothing_again(study: Wor
     for place in [study.results / "mri/responses", study.results / "work/mri"]:
         shutil.rmtree(place)
     assert asking_jobs(study) == {"ask_mri_calibrated-70": 1}
+    study.run("responses")
     study.run()
     assert study.tables() == before
     costs = [json.loads(path.read_text()) for path in study.results.glob("mri/responses/*/*/*.cost.json")]
