@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := workflow,images,segmentation,questions,trials,models,tables,demo,dev
+EXTRAS := workflow,images,segmentation,questions,trials,models,tables,web,demo,dev
 
 .PHONY: demo test lint bench clean setup browser vllm exports
 
