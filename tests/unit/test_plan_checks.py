@@ -95,8 +95,8 @@ def test_weights_of_the_hub_without_a_revision_are_a_warning(tmp_path: Path) -> 
     evaluations = [{"dataset": "mri", "models": ["blind", "truth"], "settings": ["text"]}]
     _, warnings = plan.check(config_of(tmp_path, OTHERS, evaluations=evaluations, comparisons={}))
     assert warnings == [
-        "models: no revision is pinned for blind: the hub's newest weights would be used; put `revision: <commit>` "
-        "into its file"
+        "models: no revision is pinned for blind: the main branch in the hub's cache would be used; "
+        "put `revision: <commit>` into its file"
     ]
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from overread.config import TransformersModel
 from overread.errors import BadInput
 from overread.responses import account as accounts
 from overread.responses.account import Account, Cost, Meter, read_cost, read_costs, summed, write_cost
+from overread.responses.backends import load
 from overread.responses.backends import weights as of_weights
-from overread.responses.backends.weights import HashCache, hub_commit
+from overread.responses.backends.weights import HashCache, hub_commit, pinned
 
 
 def spend(account: Account, tokens: int) -> None:
@@ -134,6 +136,28 @@ def test_a_hub_revision_is_the_commit_that_the_cache_holds(tmp_path: Path, monke
     assert hub_commit("some/model", "f" * 40, "m") == "f" * 40
     with pytest.raises(BadInput, match=r"'m': some/model at revision v2 is not in the hub's cache .*hf download"):
         hub_commit("some/model", "v2", "m")
+
+
+def test_a_branch_is_pinned_for_the_request_key_and_the_loader_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the branch moves on, the same model file stands for another model."""
+    from huggingface_hub import constants
+
+    refs = tmp_path / "models--some--model" / "refs"
+    refs.mkdir(parents=True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    model = TransformersModel(label="m", backend="transformers", takes={"images": 1}, weights="some/model")
+    identities = []
+    for commit in ("1" * 40, "2" * 40):
+        (refs / "main").write_text(commit)
+        backend = load(model, "m")
+        assert backend.model.revision == commit  # type: ignore[attr-defined]
+        identities.append(backend.identity())
+    assert identities[0] != identities[1]
+    assert pinned(model.model_copy(update={"weights": str(tmp_path)}), "m").revision is None
+    with pytest.raises(BadInput, match="other/model at revision main is not in the hub's cache"):
+        load(model.model_copy(update={"weights": "other/model"}), "m")
 
 
 def test_the_account_file_is_one_object_a_line(tmp_path: Path) -> None:

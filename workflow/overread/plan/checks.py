@@ -25,6 +25,7 @@ def check(config: Config) -> tuple[list[str], list[str]]:
     judge = Judge(config)
     errors = _empty_folders(config)
     errors.extend(_reports(config, judge))
+    errors.extend(_ratings(config))
     warnings: list[str] = []
     for problem, is_error in _checkpoints(config):
         (errors if is_error else warnings).append(problem)
@@ -107,6 +108,16 @@ def _reports(config: Config, judge: Judge) -> list[str]:
     return errors
 
 
+def _ratings(config: Config) -> list[str]:
+    """Ratings that are named and not there."""
+    return [
+        f"human.{name}.ratings: no file at {shown(path)}; export it from the reader study, or leave it out until then"
+        for name, subset in sorted(config.human.items())
+        for path in subset.ratings
+        if not Path(path).is_file()
+    ]
+
+
 def _checkpoints(config: Config) -> list[tuple[str, bool]]:
     """What is wrong with the weights of networks that segment, and whether it is an error.
 
@@ -179,6 +190,6 @@ def _unpinned(config: Config) -> list[str]:
         return []
     files = "these files" if len(unpinned) > 1 else "its file"
     return [
-        f"models: no revision is pinned for {', '.join(unpinned)}: the hub's newest weights would be used; "
+        f"models: no revision is pinned for {', '.join(unpinned)}: the main branch in the hub's cache would be used; "
         f"put `revision: <commit>` into {files}"
     ]

@@ -127,14 +127,16 @@ def request_key(writer: Mapping[str, Any], study: Study, said: Messages, asked: 
 
 
 def writer(model: Model, model_id: str, role: str) -> Writer:
-    """BadInput unless the model can write questions."""
+    """The model, its hub weights pinned. BadInput unless it can write questions."""
     if not isinstance(model, OpenaiModel | TransformersModel):
         raise BadInput(
             f"model {model_id!r} can't be the {role}: its back end is {model.backend}. Take one of the back end "
             "transformers, or serve it on this machine (for instance with `vllm serve`) and give it a model file with "
             "backend openai and that server's endpoint"
         )
-    return model
+    from overread.responses.backends.weights import pinned
+
+    return pinned(model, model_id)
 
 
 def converse(

@@ -17,6 +17,7 @@ from overread.config import Model
 from overread.errors import BadInput, unknown
 from overread.records import Block, Trial
 from overread.responses.account import Account
+from overread.responses.backends.weights import pinned
 
 BACKENDS = {
     "calibrated": "overread.responses.backends.calibrated:CalibratedBackend",
@@ -110,11 +111,11 @@ class Backend(ABC):
 
 
 def load(model: Model, model_id: str) -> Backend:
-    """The back end of a model. BadInput if it isn't there yet."""
+    """The back end of a model, its hub weights pinned. BadInput if the back end, or these weights, are not there."""
     if model.backend not in BACKENDS:
         raise BadInput(f"model {model_id!r}: {unknown('back end', model.backend, BACKENDS)}")
     module, name = BACKENDS[model.backend].split(":")
-    backend: Backend = getattr(import_module(module), name)(model, model_id)
+    backend: Backend = getattr(import_module(module), name)(pinned(model, model_id), model_id)
     return backend
 
 

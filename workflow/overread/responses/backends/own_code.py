@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from overread.config import OwnCodeModel
+from overread.config import OwnCodeModel, is_folder
 from overread.errors import BadInput
-from overread.responses.backends.weights import is_folder
 
 
 def repository(model: OwnCodeModel, model_id: str) -> Path:

@@ -12,18 +12,16 @@ import re
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from overread.config import ModelSection, WeightsModel, is_folder
 from overread.errors import BadInput
 from overread.records import content_hash, replacing
 
+M = TypeVar("M", bound=ModelSection)
+
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
 _DOCUMENTS = {".md", ".txt.license", ".png", ".gitattributes"}
-
-
-def is_folder(weights: str) -> bool:
-    """A folder begins with `.`, `/` or `~`; anything else is a hub id."""
-    return weights.startswith((".", "/", "~"))
 
 
 def folder_identity(folder: Path, model_id: str) -> dict[str, str]:
@@ -39,6 +37,23 @@ def folder_identity(folder: Path, model_id: str) -> dict[str, str]:
         if path.is_file() and path.suffix not in _DOCUMENTS and not name.startswith("."):
             files[name] = path
     return HashCache().of(files)
+
+
+def pinned(model: M, model_id: str) -> M:
+    """The model with its hub repositories at the commits that they are at on this machine.
+
+    What is loaded and what the request key names are then the same weights, also where the model file names a branch
+    or nothing. A model without hub weights is returned as it is. BadInput if the hub's cache does not hold them.
+    """
+    if not isinstance(model, WeightsModel):
+        return model
+    commits = {}
+    if not is_folder(model.weights):
+        commits["revision"] = hub_commit(model.weights, model.revision, model_id)
+    tower = getattr(model, "vision_tower", None)
+    if tower is not None and not is_folder(tower):
+        commits["vision_tower_revision"] = hub_commit(tower, getattr(model, "vision_tower_revision", None), model_id)
+    return model.model_copy(update=commits)
 
 
 def hub_commit(weights: str, revision: str | None, model_id: str) -> str:

@@ -19,14 +19,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overread.config import ContrastiveModel
+from overread.config import ContrastiveModel, is_folder
 from overread.errors import BadInput
 from overread.records import Trial
 from overread.responses.backends import Answer, Backend
 from overread.responses.backends.contrastive.encoder import Encoder, in_halves, unit
 from overread.responses.backends.hardware import device_name, peak_bytes
 from overread.responses.backends.transformers.pictures import read_picture
-from overread.responses.backends.weights import folder_identity, is_folder, versions
+from overread.responses.backends.weights import folder_identity, versions
 
 if TYPE_CHECKING:
     import torch

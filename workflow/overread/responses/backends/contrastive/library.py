@@ -9,14 +9,14 @@ way stops there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overread.config import ContrastiveModel
+from overread.config import ContrastiveModel, is_folder
 from overread.errors import BadInput
 from overread.responses.backends.contrastive.encoder import PROBE_TEXTS, Encoder, probe_picture, unit
-from overread.responses.backends.weights import check_folder, is_folder
+from overread.responses.backends.transformers.network import quiet_transformers
+from overread.responses.backends.weights import check_folder
 
 if TYPE_CHECKING:
     import torch
@@ -35,9 +35,7 @@ class LibraryEncoder(Encoder):
     def __init__(self, model: ContrastiveModel, model_id: str) -> None:
         import torch
 
-        transformers: Any = import_module("transformers")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
+        transformers = quiet_transformers()
         self.place = f"model {model_id!r}: {model.weights}"
         where = model.weights
         if is_folder(where):

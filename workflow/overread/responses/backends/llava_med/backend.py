@@ -8,13 +8,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from overread.config import LlavaMedModel
+from overread.config import LlavaMedModel, is_folder
 from overread.records import Trial
 from overread.responses.backends import Answer
 from overread.responses.backends.llava_med.network import LlavaMedNetwork
 from overread.responses.backends.llava_med.prompts import LlavaMedPrompts
 from overread.responses.backends.transformers import TransformersBackend
-from overread.responses.backends.weights import folder_identity, is_folder
+from overread.responses.backends.weights import folder_identity
 
 
 class LlavaMedBackend(TransformersBackend):

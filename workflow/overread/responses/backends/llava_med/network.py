@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from overread.config import LlavaMedModel
+from overread.config import LlavaMedModel, is_folder
 from overread.errors import BadInput
 from overread.responses.backends.llava_med.checkpoint import library_config, read_config, read_tensors
-from overread.responses.backends.transformers.network import Network, first_line
-from overread.responses.backends.weights import check_folder, is_folder
+from overread.responses.backends.transformers.network import Network, first_line, quiet_transformers
+from overread.responses.backends.weights import check_folder
 
 PICTURE = -200
 """Stands for a picture's tokens, as in the original: no token of the vocabulary."""
@@ -29,9 +27,7 @@ class LlavaMedNetwork(Network):
     def __init__(self, model: LlavaMedModel, model_id: str) -> None:
         import torch
 
-        transformers: Any = import_module("transformers")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
+        transformers = quiet_transformers()
         self.model, self.place = model, f"model {model_id!r}: {model.weights}"
         folder = self._had(model.weights, model.revision, ["*.json", "*.safetensors", "tokenizer.model"])
         check_folder(folder, model_id)
@@ -47,8 +43,6 @@ class LlavaMedNetwork(Network):
             raise BadInput(f"{self.place}: can't be loaded: {first_line(error)}") from None
         if self.tokenizer.bos_token_id is None or not self.tokenizer.is_fast:
             raise BadInput(f"{self.place}: its tokenizer is not Mistral's; download the weights again")
-        if self.tokenizer.pad_token_id is None:
-            self.tokenizer.pad_token = self.tokenizer.eos_token
         with torch.device("meta"):
             expected = transformers.LlavaForConditionalGeneration(config).state_dict().keys()
         tensors = read_tensors(folder, expected, None if model.vision_tower is None else Path(tower))
@@ -62,17 +56,10 @@ class LlavaMedNetwork(Network):
         wrong = sorted(str(each) for names in loading.values() for each in names)
         if wrong:
             raise BadInput(f"{self.place}: the weights have no fitting {wrong[0]} ({len(wrong)} tensors in all)")
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            self.network = network.eval().to(self.device)
-        except torch.OutOfMemoryError:
-            raise BadInput(f"{self.place}: out of memory: the weights do not fit; use a GPU with more memory") from None
+        self._put_on_device(network)
         self.processor, self.sees = None, True
-        self.defaults = self.network.generation_config
-        self.architecture = "llava"
-        self.text_config = self.network.config.get_text_config()
-        self.image_token = PICTURE
-        self.stops, self.suppressed = self._stops(), []
+        self._settle(self.network.config, self.network.generation_config)
+        self.image_token, self.suppressed = PICTURE, []
 
     def _check_tokenizer(self, folder: Path) -> None:
         """The library names another package than the one that is missing."""

@@ -11,14 +11,13 @@ nothing of the repository's `forward` and `generate`, which are written for one 
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from overread.config import Med3dvlmModel
 from overread.errors import BadInput
 from overread.responses.backends.own_code import repository
-from overread.responses.backends.transformers.network import Network, first_line
+from overread.responses.backends.transformers.network import Network, first_line, quiet_transformers
 from overread.responses.backends.weights import check_folder
 
 if TYPE_CHECKING:
@@ -46,9 +45,7 @@ class Med3dvlmNetwork(Network):
     def __init__(self, model: Med3dvlmModel, model_id: str) -> None:
         import torch
 
-        transformers: Any = import_module("transformers")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
+        transformers = quiet_transformers()
         self.model, self.place = model, f"model {model_id!r}: {model.weights}"
         folder = repository(model, model_id)
         check_folder(folder, model_id)

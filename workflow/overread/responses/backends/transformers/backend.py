@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from overread.config import TransformersModel
+from overread.config import TransformersModel, is_folder
 from overread.errors import BadInput
 from overread.progress import say
 from overread.records import Trial
@@ -26,7 +26,7 @@ from overread.responses.backends.transformers.pictures import read_picture
 from overread.responses.backends.transformers.plain import Batches
 from overread.responses.backends.transformers.prompts import Prompt, Prompts, Shown, Unaskable
 from overread.responses.backends.transformers.readouts import READOUTS, is_yes_no
-from overread.responses.backends.weights import folder_identity, is_folder, versions
+from overread.responses.backends.weights import folder_identity, versions
 
 AHEAD = 1024
 """Trials that are put in order together: a killed job loses the answers of no more than these."""

@@ -6,10 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from overread.config import TransformersModel
+from overread.config import TransformersModel, is_folder
 from overread.errors import BadInput
 from overread.responses.backends.transformers.attention import attention_name
-from overread.responses.backends.weights import check_folder, is_folder
+from overread.responses.backends.weights import check_folder
 
 THOUGHT_OPENERS = ("<unused94>",)
 """Tokens with which MedGemma opens a thought; not generated unless `thinking` is set."""
@@ -35,35 +35,44 @@ class Network:
     place       for messages: which model this is
     """
 
+    network: Any
+    device: str
+
     def __init__(self, model: TransformersModel, model_id: str) -> None:
-        import torch
+        config = self._read(model, model_id)
+        self._put_on_device(self._load(config))
+        self._settle(self.network.config, self.network.generation_config)
+
+    def _read(self, model: TransformersModel, model_id: str) -> Any:
+        """Tokenizer, processor and configuration; the last is returned."""
+        transformers = quiet_transformers()
+        self.model, self.place = model, f"model {model_id!r}: {model.weights}"
+        self.where = model.weights
+        if is_folder(self.where):
+            self.where = str(Path(self.where).expanduser())
+            check_folder(Path(self.where), model_id)
+        self.common: dict[str, Any] = {"revision": model.revision, "trust_remote_code": False}
+        config = self._config(transformers)
+        self.sees: bool = type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        self.processor = self._processor(transformers)
+        self.tokenizer = self.processor.tokenizer if self.sees else self.processor
+        return config
+
+    def _load(self, config: Any) -> Any:
+        """The torch module with its weights, every tensor of it from the files."""
         from safetensors import SafetensorError
 
         transformers: Any = import_module("transformers")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        self.model, self.place = model, f"model {model_id!r}: {model.weights}"
-        where = model.weights
-        if is_folder(where):
-            where = str(Path(where).expanduser())
-            check_folder(Path(where), model_id)
-        common: dict[str, Any] = {"revision": model.revision, "trust_remote_code": False}
-        config = self._config(transformers, where, common)
-        self.sees: bool = type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-        self.processor = self._processor(transformers, where, common)
-        self.tokenizer = self.processor.tokenizer if self.sees else self.processor
-        if self.tokenizer.pad_token_id is None:
-            self.tokenizer.pad_token = self.tokenizer.eos_token
         kind = transformers.AutoModelForImageTextToText if self.sees else transformers.AutoModelForCausalLM
         try:
             network, loading = kind.from_pretrained(
-                where,
+                self.where,
                 config=config,
-                dtype=model.dtype,
+                dtype=self.model.dtype,
                 use_safetensors=True,
-                attn_implementation=model.attention_implementation,
+                attn_implementation=self.model.attention_implementation,
                 output_loading_info=True,
-                **common,
+                **self.common,
             )
         except SafetensorError as error:
             raise BadInput(f"{self.place}: damaged weights ({first_line(error)}); download them again") from None
@@ -72,6 +81,12 @@ class Network:
         lacking = sorted({*loading["missing_keys"], *(str(each) for each in loading["mismatched_keys"])})
         if lacking:
             raise BadInput(f"{self.place}: the weights have no fitting {lacking[0]} ({len(lacking)} tensors in all)")
+        return network
+
+    def _put_on_device(self, network: Any) -> None:
+        """On the GPU where there is one."""
+        import torch
+
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             self.network = network.eval().to(self.device)
@@ -80,13 +95,17 @@ class Network:
                 f"{self.place}: out of memory: the weights do not fit on {torch.cuda.get_device_name()}; "
                 "use a GPU with more memory"
             ) from None
-        self.defaults = self.network.generation_config
-        config = self.network.config
+
+    def _settle(self, config: Any, defaults: Any) -> None:
+        """What follows from the configuration, the model's own decoding and its tokenizer."""
+        if self.tokenizer.pad_token_id is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+        self.defaults = defaults
         self.architecture = str(config.model_type)
         self.text_config = config.get_text_config()
         self.image_token: int | None = getattr(config, "image_token_id", None) if self.sees else None
         self.stops = self._stops()
-        openers = [] if model.thinking else self.tokenizer.convert_tokens_to_ids(list(THOUGHT_OPENERS))
+        openers = [] if self.model.thinking else self.tokenizer.convert_tokens_to_ids(list(THOUGHT_OPENERS))
         unknown = {None, self.tokenizer.unk_token_id}
         self.suppressed: list[int] = [each for each in openers if each not in unknown]
 
@@ -95,9 +114,9 @@ class Network:
         """Which files were looked for."""
         return self.place if self.model.revision is None else f"{self.place} at revision {self.model.revision!r}"
 
-    def _config(self, transformers: Any, where: str, common: dict[str, Any]) -> Any:
+    def _config(self, transformers: Any) -> Any:
         try:
-            config = transformers.AutoConfig.from_pretrained(where, **common)
+            config = transformers.AutoConfig.from_pretrained(self.where, **self.common)
         except (OSError, ValueError) as error:
             raise BadInput(f"{self._source}: can't be loaded: {first_line(error)}") from None
         if self.model.dtype == "float16" and config.model_type.startswith("gemma3"):
@@ -106,20 +125,20 @@ class Network:
             )
         return config
 
-    def _processor(self, transformers: Any, where: str, common: dict[str, Any]) -> Any:
+    def _processor(self, transformers: Any) -> Any:
         pixels = {name: getattr(self.model, name) for name in ("min_pixels", "max_pixels")}
         pixels = {name: value for name, value in pixels.items() if value is not None}
         if pixels and not self.sees:
             raise BadInput(f"{self.place}: this model takes text only; remove {next(iter(pixels))} from the model file")
         try:
             if not self.sees:
-                processor = transformers.AutoTokenizer.from_pretrained(where, **common)
+                processor = transformers.AutoTokenizer.from_pretrained(self.where, **self.common)
             else:
-                processor = transformers.AutoProcessor.from_pretrained(where, **common)
+                processor = transformers.AutoProcessor.from_pretrained(self.where, **self.common)
                 if hasattr(processor, "image_processor"):
                     # The torchvision processors resize a little differently: one is used everywhere.
                     processor.image_processor = transformers.AutoImageProcessor.from_pretrained(
-                        where, backend="pil", **pixels, **common
+                        self.where, backend="pil", **pixels, **self.common
                     )
         except (OSError, ValueError, ImportError, KeyError) as error:
             raise BadInput(f"{self._source}: its processor can't be loaded: {first_line(error)}") from None
@@ -154,6 +173,14 @@ class Network:
         temperature = inherited if decoding.temperature is None else decoding.temperature
         top_p = decoding.top_p if decoding.top_p is not None else (own.top_p if own.do_sample else None)
         return temperature, 1.0 if top_p is None else top_p
+
+
+def quiet_transformers() -> Any:
+    """The library, without its remarks and progress bars."""
+    transformers: Any = import_module("transformers")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
 
 
 def first_line(error: Exception) -> str:

@@ -19,14 +19,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overread.config import VllmModel
+from overread.config import VllmModel, is_folder
 from overread.errors import BadInput
 from overread.progress import say
 from overread.records import Trial
 from overread.responses.backends import Answer, Backend, Job
 from overread.responses.backends.order import by_shared_beginning
 from overread.responses.backends.transformers.readouts import READOUTS, is_yes_no
-from overread.responses.backends.weights import folder_identity, is_folder, versions
+from overread.responses.backends.weights import folder_identity, versions
 
 if TYPE_CHECKING:
     from overread.responses.backends.transformers.prompts import Prompt

@@ -15,8 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from overread.config import VllmModel
-from overread.config.base import is_folder
+from overread.config import VllmModel, is_folder
 from overread.errors import BadInput
 
 INSTALL = "vLLM is not installed in this environment: make it with `make vllm`, or from envs/vllm.yaml"

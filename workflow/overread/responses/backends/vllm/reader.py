@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overread.config import TransformersModel, VllmModel
@@ -17,11 +16,10 @@ from overread.errors import BadInput
 from overread.progress import say
 from overread.records import Trial, content_hash
 from overread.responses.backends import Answer
-from overread.responses.backends.transformers.network import THOUGHT_OPENERS, Network
+from overread.responses.backends.transformers.network import Network
 from overread.responses.backends.transformers.prompts import Prompt, Prompts, Shown
 from overread.responses.backends.transformers.readouts import CONSTRAINED, answer
 from overread.responses.backends.vllm.engine import Output, Request
-from overread.responses.backends.weights import check_folder, is_folder
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -44,30 +42,14 @@ class Unloaded(Network):
     """
 
     def __init__(self, model: TransformersModel, model_id: str) -> None:
-        transformers: Any = import_module("transformers")
-        transformers.logging.set_verbosity_error()
-        self.model, self.place = model, f"model {model_id!r}: {model.weights}"
-        where = model.weights
-        if is_folder(where):
-            where = str(Path(where).expanduser())
-            check_folder(Path(where), model_id)
-        common: dict[str, Any] = {"revision": model.revision, "trust_remote_code": False}
-        config = self._config(transformers, where, common)
-        self.sees = type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-        self.processor = self._processor(transformers, where, common)
-        self.tokenizer = self.processor.tokenizer if self.sees else self.processor
-        self.network: Any = None
-        self.device = ""
+        config = self._read(model, model_id)
+        self.network, self.device = None, ""
+        generation: Any = import_module("transformers").GenerationConfig
         try:
-            self.defaults = transformers.GenerationConfig.from_pretrained(where, revision=model.revision)
+            defaults = generation.from_pretrained(self.where, revision=model.revision)
         except OSError:
-            self.defaults = transformers.GenerationConfig.from_model_config(config)
-        self.architecture = str(config.model_type)
-        self.text_config = config.get_text_config()
-        self.image_token = getattr(config, "image_token_id", None) if self.sees else None
-        self.stops = self._stops()
-        openers = [] if model.thinking else self.tokenizer.convert_tokens_to_ids(list(THOUGHT_OPENERS))
-        self.suppressed = [each for each in openers if each not in (None, self.tokenizer.unk_token_id)]
+            defaults = generation.from_model_config(config)
+        self._settle(config, defaults)
         self.dtype: str = model.dtype
         if model.dtype == "auto":
             own = getattr(config, "dtype", None) or getattr(self.text_config, "dtype", None) or "float32"
