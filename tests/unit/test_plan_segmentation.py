@@ -14,6 +14,7 @@ from overread import plan
 from overread.config import Config, Provided, SwinUnetr
 from overread.errors import BadConfig
 from overread.plan import judging
+from overread.plan.estimates import segmentings
 
 
 @pytest.fixture(autouse=True)
@@ -150,3 +151,18 @@ def test_a_table_of_mri_can_be_segmented(tmp_path: Path) -> None:
     datasets = {**small()["datasets"], "mri": dataset}
     config = config_of(tmp_path, datasets=datasets)
     assert "datasets.mri.segmentation.checkpoint: no file at" in "\n".join(plan.check(config)[1])
+
+
+def test_the_plan_counts_the_gpu_hours_of_masks(tmp_path: Path) -> None:
+    """473 studies of the release (generated questions) at up to 10 minutes on one GPU are 78.8 hours."""
+    (tmp_path / "scans" / "UCSF-PDGM-0004_nifti").mkdir(parents=True)
+    datasets = small()["datasets"]
+    datasets["mri"] = {
+        "source": "ucsf-pdgm", "root": "scans", "segmentation": network(),
+        "questions": {"origin": "generated", "author": "truth", "validator": "truth"},
+    }  # fmt: skip
+    config = config_of(tmp_path, datasets=datasets)
+    [masks] = segmentings(config, plan.estimate(config, None))
+    assert (masks.dataset, masks.studies, masks.gpu_hours) == ("mri", 473, pytest.approx(473 / 6))
+    own = config_of(tmp_path, datasets={**datasets, "mri": {**datasets["mri"], "segmentation": "provided"}})
+    assert segmentings(own, plan.estimate(own, None)) == []

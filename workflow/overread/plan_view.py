@@ -15,7 +15,7 @@ from overread.config import load as load_config
 from overread.config.inputs import Setting
 from overread.errors import BadConfig
 from overread.plan import CellLoad, Estimate, Size, check, estimate
-from overread.plan.estimates import ASSUMED, groupings
+from overread.plan.estimates import ASSUMED, groupings, segmentings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,6 +99,7 @@ def as_json(config: Config, whole: Estimate, errors: Sequence[str], warnings: Se
     return {
         "name": config.name,
         "datasets": sizes,
+        "segmentation": [asdict(each) for each in segmentings(config, whole)],
         "cells": loads,
         "errors": list(errors),
         "warnings": list(warnings),
@@ -179,6 +180,10 @@ def _headline(config: Config, whole: Estimate, console: Console) -> None:
         + (f" ({one.loading_hours:.1f} GPU-hours to load weights)" if one.loading_hours else "")
         for group, one in groupings(config, whole).items()
     ]
+    for masks in segmentings(config, whole):
+        made = {"provided": "brain masks"}.get(masks.method, f"tumour masks by {masks.method}")
+        hours = f", {_number(round(masks.gpu_hours))} GPU-hours at most" if masks.gpu_hours else ""
+        console.print(f"{masks.dataset}: {made} of {_number(masks.studies)} studies{hours}", highlight=False)
     console.print(
         f"Models are asked in {', '.join(by_group)}: responses.group is {config.responses.group}", highlight=False
     )

@@ -124,6 +124,30 @@ def groupings(config: Config, whole: Estimate) -> dict[str, Grouping]:
     return found
 
 
+@dataclass(frozen=True)
+class Segmenting:
+    """What making the masks of a dataset comes to, in GPU-hours at most. None where its size is not known."""
+
+    dataset: str
+    method: str
+    brain: str
+    studies: int | None
+    gpu_hours: float | None
+
+
+def segmentings(config: Config, whole: Estimate) -> list[Segmenting]:
+    """Of each dataset that is asked about and whose masks are made, not taken as they come."""
+    found = []
+    for name, size in whole.sizes.items():
+        section = getattr(config.datasets[name], "segmentation", None)
+        if section is None or not section.makes_masks:
+            continue
+        needs = section.resources
+        hours = None if size.studies is None else size.studies * needs.gpu * needs.runtime / 60
+        found.append(Segmenting(name, section.method, section.brain, size.studies, hours))
+    return found
+
+
 def size_of(section: Dataset, folder: Path | None) -> Size:
     """A dataset's size: counted in its results folder, else published, else from the config, else unknown."""
     if folder is not None and (folder / "studies.parquet").exists() and (folder / "questions.jsonl").exists():
