@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := workflow,images,segmentation,questions,trials,models,tables,web,demo,dev
 
-.PHONY: demo test lint bench clean setup browser vllm exports
+.PHONY: demo test lint bench clean setup browser slurm vllm exports
 
 $(VENV)/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -71,7 +71,14 @@ browser:
 	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium > /dev/null; \
 	  else sudo apt-get update -qq && sudo apt-get install -qq -y --no-install-recommends chromium > /dev/null; fi; }
 
-test: setup browser exports vllm
+# The tests start a SLURM of their own on this machine, as root or by sudo.
+slurm:
+	@test -x /usr/sbin/slurmctld -a -x /usr/sbin/munged || { \
+	  echo "Installing SLURM for the tests of the cluster"; \
+	  if [ "$$(id -u)" = 0 ]; then as_root=; else as_root=sudo; fi; \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -qq -y --no-install-recommends slurm-wlm munge > /dev/null; }
+
+test: setup browser exports vllm slurm
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 lint: setup

@@ -15,6 +15,9 @@ if "datasets" not in config:
     configfile: os.path.join(workflow.basedir, "config", "demo.yaml")
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/studies.smk"
 include: "workflow/rules/questions.smk"

@@ -113,10 +113,25 @@ class Drip:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Held:
+    """Comes when the event is set, if whoever asked is still there."""
+
+    until: threading.Event
+    then: Completion
+
+
+@dataclass(frozen=True)
+class Flood:
+    """A body of so many megabytes that never ends."""
+
+    megabytes: int
+
+
 Also = Callable[[str, str, bytes], "tuple[int, bytes] | None"]
 """What else the server knows: method, path and body to status and body; None for a path that it does not know."""
 
-Happening = Completion | Status | Raw | Reset | Stall | Drip
+Happening = Completion | Status | Raw | Reset | Stall | Drip | Held | Flood
 Script = Callable[[Asked], Happening]
 
 
@@ -145,6 +160,8 @@ class OpenaiServer:
         """Requests that reached the script, by content."""
         self.answered: Counter[str] = Counter()
         """Completions whose last byte was written, by content."""
+        self.completed: list[Asked] = []
+        """The same, as they were asked."""
         self.others: list[tuple[str, str]] = []
         """Method and path of the other requests."""
         self.times: list[float] = []
@@ -210,7 +227,7 @@ class OpenaiServer:
                 self.flying += 1
                 self.most_flying = max(self.most_flying, self.flying)
                 try:
-                    if not await self._answer(request, writer):
+                    if not await self._answer(request, reader, writer):
                         return
                 finally:
                     self.flying -= 1
@@ -246,11 +263,25 @@ class OpenaiServer:
         writer.write(_head(code, {"content-length": str(len(body))}) + body)
         await writer.drain()
 
-    async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection goes on."""
         happening = self.refusal(asked) or self.script(asked)
         if self.latency:
             await asyncio.sleep(self.latency)
+        if isinstance(happening, Held):
+            while not happening.until.is_set():
+                if reader.at_eof():
+                    return False
+                await asyncio.sleep(0.05)
+            happening = happening.then
+        if isinstance(happening, Flood):
+            writer.write(_head(200, {"content-length": str(10**12)}))
+            for _ in range(happening.megabytes):
+                writer.write(b" " * 1_000_000)
+                await writer.drain()
+            while not reader.at_eof():
+                await asyncio.sleep(0.05)
+            return False
         if isinstance(happening, Stall):
             await asyncio.sleep(happening.seconds)
             return False
@@ -282,6 +313,7 @@ class OpenaiServer:
         await writer.drain()
         if isinstance(happening, Completion):
             self.answered[asked.content] += 1
+            self.completed.append(asked)
         return True
 
     def refusal(self, asked: Asked) -> Status | None:

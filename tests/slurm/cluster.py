@@ -2,8 +2,9 @@
 
     python tests/slurm/cluster.py start    # needs root; the config goes to /etc/slurm, all else to /run/overread-slurm
     python tests/slurm/cluster.py stop
+    python tests/slurm/cluster.py stop-controller, start-controller    # as a crash and a repair do; jobs run on
 
-Two virtual nodes, each with two CPUs and two GPUs that are stand-in device files; a partition `cpu` and one `gpu`.
+Two virtual nodes, each with three CPUs and two GPUs that are stand-in device files; a partition `cpu` and one `gpu`.
 Nothing is kept in an accounting database: states are asked of squeue and scontrol.
 """
 
@@ -30,7 +31,7 @@ def slurm_conf() -> str:
     host = socket.gethostname().split(".")[0]
     nodes = "\n".join(
         f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={17010 + number} "
-        "CPUs=2 RealMemory=8000 Gres=gpu:2"
+        "CPUs=3 RealMemory=32000 Gres=gpu:2"
         for number, name in enumerate(NODES)
     )
     return f"""{MARK}
@@ -38,7 +39,7 @@ ClusterName=overread
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort=17000
 AuthType=auth/munge
-AuthInfo=socket={HOME}/munge.socket
+AuthInfo=socket={HOME}/munge.socket,cred_expire=20
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={HOME}/state
@@ -100,7 +101,7 @@ def start() -> None:
     files = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munge.pid", "log-file": "munge.log"}
     options = [f"--{name}={HOME / file}" for name, file in (files | {"seed-file": "munge.seed"}).items()]
     subprocess.run(["munged", "--force", *options], check=True)
-    subprocess.run(["slurmctld", "-i"], check=True)
+    start_controller("-i")
     for name in NODES:
         subprocess.run(["slurmd", "-N", name], check=True)
     deadline = time.monotonic() + 30
@@ -113,13 +114,69 @@ def start() -> None:
 
 
 def stop() -> None:
-    """End the daemons that `start` started."""
+    """End the jobs, and the daemons that `start` started. Jobs outlive the daemons otherwise."""
+    if (HOME / "munge.pid").exists():
+        if not (HOME / "slurmctld.pid").exists():
+            with suppress(subprocess.CalledProcessError):
+                start_controller()
+        cancel_all()
     for file in sorted(HOME.glob("*.pid")) if HOME.exists() else []:
-        with suppress(ProcessLookupError, ValueError):
-            os.kill(int(file.read_text()), signal.SIGTERM)
-        file.unlink(missing_ok=True)
+        end(file)
     time.sleep(0.5)
+    end_left_over()
+    # With a config and no controller, every start of Snakemake would wait for one: the plugin asks it at import.
+    for file in (CONFIG / "slurm.conf", CONFIG / "gres.conf"):
+        if file.exists() and MARK in file.read_text():
+            file.unlink()
 
+
+def start_controller(*options: str) -> None:
+    """Start slurmctld, with the state that the last one saved."""
+    subprocess.run(["slurmctld", *options], check=True)
+
+
+def stop_controller() -> None:
+    """End slurmctld, and wait until it has gone; slurmd and what it runs go on."""
+    file = HOME / "slurmctld.pid"
+    process = Path("/proc") / file.read_text().strip()
+    end(file)
+    deadline = time.monotonic() + 30
+    while process.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def cancel_all(seconds: float = 20) -> None:
+    for partition in ("cpu", "gpu"):
+        subprocess.run(["scancel", "--partition", partition], timeout=60, check=False)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        left = subprocess.run(["squeue", "-h"], capture_output=True, text=True, timeout=60, check=False)
+        if left.returncode or not left.stdout.strip():
+            return
+        time.sleep(0.2)
+
+
+def end_left_over() -> None:
+    """End what jobs have left: without cgroups SLURM loses a process whose parent has ended."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended since, or is not ours to look at
+            if b"SLURM_CLUSTER_NAME=overread" in (folder / "environ").read_bytes().split(b"\0"):
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
+def end(file: Path) -> None:
+    """Ask the process of a pid file to end."""
+    with suppress(ProcessLookupError, ValueError):
+        os.kill(int(file.read_text()), signal.SIGTERM)
+    file.unlink(missing_ok=True)
+
+
+COMMANDS = {
+    "start": start,
+    "stop": stop,
+    "start-controller": start_controller,
+    "stop-controller": stop_controller,
+}
 
 if __name__ == "__main__":
-    {"start": start, "stop": stop}[sys.argv[1]]()
+    COMMANDS[sys.argv[1]]()

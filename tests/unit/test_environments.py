@@ -11,7 +11,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONDA_NAMES = {"isal": "python-isal", "torch": "pytorch", "matplotlib": "matplotlib-base"}
-IMPORT_NAMES = {"pyyaml": "yaml", "zlib-ng": "zlib_ng", "pillow": "PIL", "simpleitk": "SimpleITK"}
+IMPORT_NAMES = {
+    "pyyaml": "yaml", "zlib-ng": "zlib_ng", "pillow": "PIL", "simpleitk": "SimpleITK",
+    "python-multipart": "python_multipart",
+}  # fmt: skip
 OWN = {"images/segmentation": "segmentation", "responses/backends/vllm": "vllm"}
 """Folders within a stage whose rules have an environment of their own."""
 BROUGHT = {"vllm": {"torch", "transformers"}}
@@ -52,7 +55,7 @@ def test_an_environment_has_the_pins_of_the_project(name):
         assert package in found, f"{name} lacks {package}"
 
 
-@pytest.mark.parametrize(("stage", "name"), [*sorted((RULES | OWN).items()), ("tables", "tables")])
+@pytest.mark.parametrize(("stage", "name"), [*sorted((RULES | OWN).items()), ("tables", "tables"), ("web", "web")])
 def test_an_environment_covers_what_its_stage_imports(stage, name):
     ours = {IMPORT_NAMES.get(package, package): package for package in ALL}
     found = environment(name)

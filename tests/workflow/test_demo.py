@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from workflow.runner import ROOT
+from workflow.demo import local_demo
 
 pytestmark = pytest.mark.workflow
 
@@ -19,16 +16,7 @@ pytestmark = pytest.mark.workflow
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's results, made in a folder of their own by the local profile."""
-    folder = tmp_path_factory.mktemp("demo")
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder),
-            "--profile", str(ROOT / "profiles/local"), "--configfile", str(ROOT / "config/demo.yaml"),
-        ],
-        capture_output=True, text=True, timeout=1500, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "results" / "demo"
+    return local_demo(tmp_path_factory)
 
 
 def rows(demo: Path, table: str, **wanted: str) -> list[dict[str, str]]:

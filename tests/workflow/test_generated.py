@@ -12,6 +12,7 @@ import pytest
 from data.openai_server import OpenaiServer
 from data.written_questions import BAD, Checker, Reported, Writer
 from overread.records import read_questions, read_studies
+from overread.web.unfinished import Unfinished, open_run
 from workflow.runner import Workflow
 
 pytestmark = pytest.mark.workflow
@@ -80,7 +81,11 @@ def test_reports_become_a_released_dataset_that_models_answer(generated):
 
 def test_a_review_takes_a_question_out_and_asks_no_model_again(generated):
     workflow, author, validator = generated
-    workflow.run("all", "sheets")
+    workflow.run("sheets")
+    viewed = open_run(workflow.results)
+    assert isinstance(viewed, Unfinished), "the viewer has the questions before any model is asked"
+    assert viewed.datasets == ("mri",)
+    workflow.run("all")
     sheet = workflow.folder / "decided.csv"
     with (workflow.results / "mri/questions/review.csv").open(newline="") as blank:
         reader = csv.DictReader(blank)

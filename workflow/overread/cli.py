@@ -1,4 +1,4 @@
-"""The command `overread`: a group of sub-commands for each stage, and `plan` and `check` for a config.
+"""The command `overread`: a group of sub-commands for each stage, `plan` and `check` for a config, `serve` for a run.
 
 An error that a person can act on is shown as its lines, without a traceback; anything else is a defect and shows one.
 """
@@ -15,6 +15,8 @@ from pydantic import ValidationError
 
 from overread import __version__
 from overread.errors import OverreadError
+from overread.frozen import check_frozen_code
+from overread.web import readers_commands
 
 STAGES = ("studies", "questions", "images", "trials", "responses", "tables")
 
@@ -26,6 +28,7 @@ app = typer.Typer(
 )
 for stage in STAGES:
     app.add_typer(importlib.import_module(f"overread.{stage}.commands").app, name=stage)
+app.add_typer(readers_commands.app, name="readers")
 
 ConfigFile = Annotated[Path, typer.Option("--config", help="the study's config file")]
 
@@ -86,13 +89,37 @@ def power_command(
     show_power(difference / 100, pilot, (effect, dataset, model), given, power=power, level=level)
 
 
+@app.command("serve")
+def serve_command(
+    results: Annotated[Path, typer.Argument(help="the run's folder, results/<name>")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="the study's config file: its models answer questions of one's own")
+    ] = None,
+    study: Annotated[Path | None, typer.Option("--study", help="the file of a reader study, readers.yaml")] = None,
+    host: Annotated[str, typer.Option(help="the address to listen on; another than loopback needs a password")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0 takes a free one", min=0, max=65535)] = 8008,
+    password_file: Annotated[
+        Path | None, typer.Option("--password-file", help="a file whose first line is the password to be asked")
+    ] = None,
+) -> None:
+    """Open a run as web pages: studies, answers, comparisons, the reader study."""
+    from overread.web.commands import read_password, serve
+    from overread.web.options import Options
+
+    password = read_password(password_file) if password_file is not None else None
+    serve(Options(results, config, study, host, port, password))
+
+
 def main() -> None:
     """`python -m overread` and the console command."""
     try:
+        check_frozen_code()
         app()
     except OverreadError as error:
         print(f"overread: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(error.exit_code)
     except ValidationError as error:
         # A part of the config that was given as JSON on the command line.
         for problem in error.errors(include_url=False):

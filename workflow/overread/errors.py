@@ -9,6 +9,8 @@ from collections.abc import Iterable
 class OverreadError(Exception):
     """Anything that the command line shows as one line instead of a traceback."""
 
+    exit_code = 1
+
 
 class BadInput(OverreadError):
     """A file, a value or a record that can't be used."""
@@ -20,6 +22,12 @@ class BadConfig(OverreadError):
 
 class NotAnswered(OverreadError):
     """Requests failed (network, memory): their answers are missing, and the tables wait for them."""
+
+
+class Stopped(OverreadError):
+    """The process was warned that it will be ended, and has ended by itself: the same command goes on from there."""
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h: try again
 
 
 MOST_NAMES = 30

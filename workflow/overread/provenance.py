@@ -1,4 +1,4 @@
-"""What made a result: the code of a stage and the versions of the packages."""
+"""What made a result: the code of a stage, as a hash that its rules depend on."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -19,10 +20,11 @@ CONFIG_FILE = (Path(workflow.configfiles[-1]) if workflow.configfiles else ROOT 
 sys.path.insert(0, str(ROOT / "workflow"))
 
 from overread import config as overread_config
-from overread import plan
+from overread import frozen, plan
 from overread.errors import OverreadError
 from overread.images.segmentation import SOURCES as SEGMENTATION_SOURCES
 from overread.provenance import source_hash
+from overread.slurm import keep_waiting
 from overread.trials import PLAIN_REPORTS, template_files
 
 try:
@@ -41,8 +43,34 @@ try:
 except OverreadError as error:
     raise WorkflowError(str(error)) from None
 
+# Snakemake loads the plugins that are installed before it reads this file.
+if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules:
+    keep_waiting(sys.modules["snakemake_executor_plugin_slurm"].Executor)
+
 RESULTS = f"results/{study.name}"
 PROMPTS = ROOT / "config" / "prompts"
+PROVENANCE = Path(RESULTS, "provenance")
+
+code_now = frozen.code(ROOT)
+if not workflow.is_main_process:
+    try:
+        frozen.check_frozen_code(PROVENANCE, code_now)
+    except OverreadError as error:
+        raise WorkflowError(str(error)) from None
+
+
+onstart:
+    frozen.write_record(
+        frozen.start_record(
+            study,
+            CONFIG_FILE,
+            code_now,
+            executor=workflow.executor_plugin.name,
+            command=frozen.command_line(),
+        ),
+        PROVENANCE,
+    )
+
 
 # Without conda the jobs use the Python that runs Snakemake. With it, the prefix comes after the activation, which drops
 # PYTHONPATH from the environment.
@@ -51,6 +79,7 @@ shell.prefix(
     "set -euo pipefail; "
     + ("" if with_conda else f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
     + f"export PYTHONPATH={shlex.quote(str(ROOT / 'workflow'))}; "
+    + f"export {frozen.FOLDER_VARIABLE}={shlex.quote(str(PROVENANCE))}; "
 )
 
 
@@ -66,6 +95,31 @@ def as_json(part):
     """A part of the config as JSON whose text changes only if its meaning does."""
     plain = part.model_dump(mode="json") if hasattr(part, "model_dump") else part
     return json.dumps(plain, sort_keys=True)
+
+
+def growing(amount):
+    """A resource that grows with every attempt: a job that ran out of memory or time gets more when it is tried again."""
+    return lambda wildcards, attempt: amount * attempt
+
+
+def in_report(path, caption, category, subcategory=None, **labels):
+    """An output that `snakemake --report` shows, with its caption from workflow/report. It changes no job."""
+    labels = labels or {"file": os.path.basename(path)}
+    return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=subcategory, labels=labels)
+
+
+def listed_in_report(path, caption):
+    """As `in_report`, a list that names studies or says why one is left out; kept out where a data set is restricted, since
+    Snakemake's report is made to be passed on."""
+    restricted = any(study.datasets[dataset].restricted for dataset in datasets_with_cells())
+    return path if restricted else in_report(path, caption, "Data", "{dataset}")
+
+
+def table_files(tables, kind):
+    """The files of tables, each in Snakemake's report under its own caption."""
+    return [
+        in_report(f"{RESULTS}/tables/{table}.csv", f"table-{table}", "Tables", kind, table=table) for table in tables
+    ]
 
 
 def cells_of(dataset):
@@ -199,22 +253,25 @@ def views_of(dataset):
     return {name: study.views[name].model_dump(mode="json") for name in sorted(used)}
 
 
-def read_rows(dataset):
-    """The usable studies of a data set; its studies must have been read."""
+def images_of(dataset):
+    """The images of each usable study of a data set, by its name; its studies must have been read."""
+    file = Path(checkpoints.read_studies.get(dataset=dataset).output.studies)
+    written = os.stat(file)
+    return images_in(file, written.st_mtime_ns, written.st_size)
+
+
+@cache
+def images_in(file, *written):
+    """Every study asks for its own: the file is read once as it was written."""
     from overread.records import read_studies
 
-    return read_studies(Path(checkpoints.read_studies.get(dataset=dataset).output.studies))
-
-
-_files = {}
+    return {row.study: row.images for row in read_studies(file)}
 
 
 def study_files(wildcards):
     """The files of a study that are there; a missing one is the renderer's to report, and stops no other study."""
-    if wildcards.dataset not in _files:
-        rows = read_rows(wildcards.dataset)
-        _files[wildcards.dataset] = {row.study: sorted(row.images.values()) for row in rows}
-    return [file for path in _files[wildcards.dataset][wildcards.study] for file in files_at(path)]
+    images = images_of(wildcards.dataset)[wildcards.study]
+    return [file for path in sorted(images.values()) for file in files_at(path)]
 
 
 def files_at(path):
@@ -236,8 +293,7 @@ def segmentation_section(dataset):
 
 def files_to_segment(wildcards):
     """What of a study its segmentation reads; as with its views, a missing file is the job's to report."""
-    rows = {row.study: row for row in read_rows(wildcards.dataset)}
-    images = rows[wildcards.study].images
+    images = images_of(wildcards.dataset)[wildcards.study]
     wanted = [images[name] for name in segmentation_of(wildcards.dataset).reads if name in images]
     return sorted(file for file in wanted if os.path.exists(file))
 
@@ -259,7 +315,11 @@ def masks_of(wildcards):
 
 
 def view_indices(wildcards):
-    return [f"{RESULTS}/{wildcards.dataset}/images/{row.study}/views.json" for row in read_rows(wildcards.dataset)]
+    if workflow.group_settings and workflow.group_settings.overwrite_groups:
+        # Snakemake forms its groups anew when a checkpoint has passed, and would submit the ones that run a second time.
+        for dataset in datasets_with_cells():
+            checkpoints.read_studies.get(dataset=dataset)
+    return [f"{RESULTS}/{wildcards.dataset}/images/{name}/views.json" for name in images_of(wildcards.dataset)]
 
 
 # -- responses -----------------------------------------------------------------------------------------------------------
@@ -348,6 +408,33 @@ def what_was_run():
     }
 
 
+RATED = {name: subset for name, subset in sorted(study.human.items()) if subset.ratings}
+"""The reader studies whose ratings are there."""
+
+
+def rated_section():
+    """What the tables of readers depend on besides the ratings. The order of the files changes nothing."""
+    return {name: {**vars(subset), "ratings": sorted(subset.ratings)} for name, subset in RATED.items()}
+
+
+def ratings_files():
+    return sorted({path for subset in RATED.values() for path in subset.ratings})
+
+
+def rated_datasets():
+    return sorted({subset.dataset for subset in RATED.values()})
+
+
+def responses_beside_readers():
+    """The answers of every model to the datasets that people were asked about, with their trials."""
+    files = []
+    for dataset in rated_datasets():
+        files += [f"{RESULTS}/{dataset}/trials/{setting}/run-{run}.parquet" for setting, run in runs_of(dataset)]
+        for cell in cells_of(dataset):
+            files += responses_of(dataset, cell.model, {cell.setting: cell.runs}, "parquet")
+    return files
+
+
 def whole_study():
     """What the report tells besides."""
     return {
@@ -356,6 +443,7 @@ def whole_study():
         "title": study.title,
         "models": {name: study.models[name].model_dump(mode="json") for name in sorted({cell.model for cell in cells})},
         "datasets": {name: study.datasets[name].model_dump(mode="json") for name in datasets_with_cells()},
+        "views": {name: view for dataset in datasets_with_cells() for name, view in views_of(dataset).items()},
         "config_hash": study.identity(),
         "not_run": plan.not_run(study),
     }

@@ -38,7 +38,7 @@ rule segment_study:
         gpu=lambda wc: segmentation_of(wc.dataset).resources.gpu,
         mem_mb=lambda wc, attempt: segmentation_of(wc.dataset).resources.mem_mb * attempt,
         runtime=lambda wc, attempt: segmentation_of(wc.dataset).resources.runtime * attempt,
-        segmentations=1,
+        share=100,
     params:
         section=lambda wc: as_json(segmentation_section(wc.dataset)),
         work=lambda wc: f"{RESULTS}/work/{wc.dataset}/segmentation/{wc.study}",
@@ -66,8 +66,9 @@ rule render_views:
     conda:
         "../../envs/images.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(5),
+        share=50,
     params:
         views=lambda wc: as_json(views_of(wc.dataset)),
         masks=lambda wc, input: ["--segmentation", f"{input.masks}/mask.json"] if input.masks else [],
@@ -86,7 +87,7 @@ rule index_images:
     output:
         pictures=f"{RESULTS}/{{dataset}}/images.parquet",
         black=directory(f"{RESULTS}/{{dataset}}/images/black"),
-        rejected=f"{RESULTS}/{{dataset}}/studies_rejected.csv",
+        rejected=listed_in_report(f"{RESULTS}/{{dataset}}/studies_rejected.csv", "studies_rejected"),
     log:
         f"logs/{study.name}/index_images/{{dataset}}.log",
     benchmark:
@@ -94,8 +95,8 @@ rule index_images:
     conda:
         "../../envs/images.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         folder=lambda wc: f"{RESULTS}/{wc.dataset}/images",
         code=source_hash("images"),
@@ -126,8 +127,8 @@ rule draw_contact_sheets:
     conda:
         "../../envs/images.yaml"
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(2000),
+        runtime=growing(60),
     params:
         folder=lambda wc: f"{RESULTS}/{wc.dataset}",
         code=source_hash("images/sheet", "images/volume_file"),

@@ -28,6 +28,7 @@ rule release:
 rule sheets:
     input:
         expand(f"{RESULTS}/{{dataset}}/questions/{{sheet}}.csv", dataset=GENERATED, sheet=["review", "readers"]),
+        f"{RESULTS}/study.json",  # with it the viewer can show them
     message:
         "The sheets for people are written"
 
@@ -47,8 +48,8 @@ rule build_questions:
     conda:
         "../../envs/questions.yaml"
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(2000),
+        runtime=growing(30),
     params:
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),
         source=lambda wc, input: (f"--source {shlex.quote(str(input.source))}" if input.get("source") else ""),
@@ -90,7 +91,7 @@ rule generate_questions:
     message:
         "Letting {params.id} write questions about {wildcards.dataset}"
     shell:
-        "python -m overread questions generate {input.studies:q} --section {params.section:q}"
+        "exec python -m overread questions generate {input.studies:q} --section {params.section:q}"
         " --model {params.model:q} --id {params.id:q} {params.attested} --work {params.work:q}"
         " --replies {output.replies:q} --out {output.candidates:q} &> {log:q}"
 
@@ -126,7 +127,7 @@ rule validate_questions:
     message:
         "Letting {params.id} check the questions about {wildcards.dataset}"
     shell:
-        "python -m overread questions validate {input.studies:q} {input.candidates:q} --section {params.section:q}"
+        "exec python -m overread questions validate {input.studies:q} {input.candidates:q} --section {params.section:q}"
         " --model {params.model:q} --id {params.id:q} {params.attested} --work {params.work:q}"
         " --replies {output.replies:q} --out {output.candidates:q} &> {log:q}"
 
@@ -156,8 +157,8 @@ rule filter_questions:
     conda:
         "../../envs/questions.yaml"
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(2000),
+        runtime=growing(30),
     params:
         code=source_hash("questions"),
     message:
@@ -184,8 +185,8 @@ rule apply_review:
     conda:
         "../../envs/questions.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         rule=lambda wc: generation(wc.dataset).review.rule,
         code=source_hash("questions"),
@@ -211,8 +212,8 @@ rule sample_questions:
     conda:
         "../../envs/questions.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         review=lambda wc: generation(wc.dataset).review,
         code=source_hash("questions"),
@@ -242,8 +243,8 @@ rule release_questions:
     conda:
         "../../envs/questions.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         section=lambda wc: as_json(generation(wc.dataset).release),
         pictures=lambda wc, input: f"--images {shlex.quote(str(input.pictures))}" if input.pictures else "",

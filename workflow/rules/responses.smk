@@ -49,7 +49,8 @@ if study.responses.group == "run":
         message:
             "Asking {wildcards.model} about {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
         shell:
-            "OMP_NUM_THREADS={threads} {params.python:q} -m overread responses answer {input.trials:q}"
+            # SLURM warns every process: Bash would die of it before the answers on their way are kept.
+            "OMP_NUM_THREADS={threads} exec {params.python:q} -m overread responses answer {input.trials:q}"
             " --model {params.model:q} --id {wildcards.model:q} {params.server}"
             " --work {params.work:q} --out {output.responses:q} &> {log:q}"
 
@@ -89,6 +90,6 @@ else:
             message:
                 f"Asking {model} about {dataset}: {', '.join(runs)}"
             shell:
-                "OMP_NUM_THREADS={threads} {params.python:q} -m overread responses answer-all {params.folder:q}"
+                "OMP_NUM_THREADS={threads} exec {params.python:q} -m overread responses answer-all {params.folder:q}"
                 " --runs {params.runs:q} --model {params.model:q} --id {params.id:q} {params.server}"
                 " --work {params.work:q} &> {log:q}"

@@ -26,8 +26,8 @@ rule make_phantom:
         "../../envs/images.yaml"
     threads: 2
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         section=lambda wc: as_json(source_section(wc.dataset)),
         code=source_hash("studies/phantom"),
@@ -44,8 +44,8 @@ checkpoint read_studies:
         tables=source_tables,
     output:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
-        remarks=f"{RESULTS}/{{dataset}}/studies_remarks.csv",
-        counts=f"{RESULTS}/{{dataset}}/studies_counts.csv",
+        remarks=listed_in_report(f"{RESULTS}/{{dataset}}/studies_remarks.csv", "studies_remarks"),
+        counts=in_report(f"{RESULTS}/{{dataset}}/studies_counts.csv", "studies_counts", "Data", "{dataset}"),
     log:
         f"logs/{study.name}/read_studies/{{dataset}}.log",
     benchmark:
@@ -53,8 +53,8 @@ checkpoint read_studies:
     conda:
         "../../envs/images.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         section=lambda wc: as_json(source_section(wc.dataset)),
         code=source_hash("studies", "images/header", "images/kinds", "images/dicom", "images/dicom_series"),

@@ -4,6 +4,7 @@ needs    the trials and responses of every cell, questions.jsonl, studies.parque
 makes    {results}/asked.json    what the tables depend on: cells, settings, comparisons, effects, statistics
          {results}/study.json    the resolved config and what was not run, for the report
          {results}/tables/*.csv, {results}/figures/*, {results}/report.html
+         {results}/tables/human*.csv    people beside the models, where the config names their ratings
 
 The two JSON files are files because a large study does not fit on a command line (128 KiB an argument on Linux).
 """
@@ -27,9 +28,13 @@ TABLES = (
 )
 
 
+HUMAN_TABLES = ("human", "human_differences", "human_agreement")
+
+
 rule tables:
     input:
         expand(f"{RESULTS}/tables/{{table}}.csv", table=TABLES),
+        expand(f"{RESULTS}/tables/{{table}}.csv", table=HUMAN_TABLES if RATED else ()),
     message:
         "The tables are made"
 
@@ -80,7 +85,7 @@ rule make_tables:
             *expand(f"{RESULTS}/{{dataset}}/studies_rejected.csv", dataset=datasets_with_cells()),
         ],
     output:
-        expand(f"{RESULTS}/tables/{{table}}.csv", table=TABLES),
+        table_files(TABLES, "Models"),
     log:
         f"logs/{study.name}/make_tables.log",
     benchmark:
@@ -88,8 +93,8 @@ rule make_tables:
     conda:
         "../../envs/tables.yaml"
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         folder=lambda wc, output: os.path.dirname(output[0]),
         results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
@@ -100,11 +105,53 @@ rule make_tables:
         "python -m overread tables make {params.results:q} --spec {input.asked:q} --out {params.folder:q} &> {log:q}"
 
 
+rule human:
+    input:
+        expand(f"{RESULTS}/tables/{{table}}.csv", table=HUMAN_TABLES if RATED else ()),
+    message:
+        "The tables of the readers are made"
+
+
+rule set_beside_readers:
+    input:
+        asked=rules.record_asked.output.asked,
+        ratings=ratings_files(),
+        questions=[f"{RESULTS}/{dataset}/questions.jsonl" for dataset in rated_datasets()],
+        rows=responses_beside_readers(),
+    output:
+        table_files(HUMAN_TABLES, "Readers"),
+    log:
+        f"logs/{study.name}/set_beside_readers.log",
+    benchmark:
+        f"benchmarks/{study.name}/set_beside_readers.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    resources:
+        mem_mb=growing(8000),
+        runtime=growing(30),
+    params:
+        subsets=as_json(rated_section()),
+        folder=lambda wc, output: os.path.dirname(output[0]),
+        results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
+        code=source_hash("tables", "questions/agreement", "trials/options", "config/human"),
+    message:
+        "Setting the readers beside the models"
+    shell:
+        "python -m overread tables human {params.results:q} --spec {input.asked:q} --subsets {params.subsets:q}"
+        " --out {params.folder:q} &> {log:q}"
+
+
 rule draw_figures:
     input:
         rules.make_tables.output,
     output:
-        folder=directory(f"{RESULTS}/figures"),
+        folder=report(
+            directory(f"{RESULTS}/figures"),
+            patterns=["{figure}.{kind,(svg|csv)}"],
+            caption="../report/figure.rst",
+            category="Figures",
+            labels={"figure": "{figure}", "kind": "{kind}"},
+        ),
     log:
         f"logs/{study.name}/draw_figures.log",
     benchmark:
@@ -112,8 +159,8 @@ rule draw_figures:
     conda:
         "../../envs/tables.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         tables=lambda wc, input: os.path.dirname(input[0]),
         labels=as_json({cell.model: study.models[cell.model].label for cell in cells}),
@@ -128,10 +175,11 @@ rule draw_figures:
 rule write_report:
     input:
         rules.make_tables.output,
+        human=rules.human.input,
         figures=rules.draw_figures.output.folder,
         study=rules.record_study.output.study,
     output:
-        report=f"{RESULTS}/report.html",
+        report=in_report(f"{RESULTS}/report.html", "report", "Report"),
     log:
         f"logs/{study.name}/write_report.log",
     benchmark:
@@ -139,12 +187,14 @@ rule write_report:
     conda:
         "../../envs/tables.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         results=lambda wc, output: os.path.dirname(output.report),
+        human="--human" if RATED else "",
         code=source_hash("tables", "images/sheet", "images/volume_file"),
     message:
         "Writing the report"
     shell:
-        "python -m overread tables report {params.results:q} --spec {input.study:q} --out {output.report:q} &> {log:q}"
+        "python -m overread tables report {params.results:q} --spec {input.study:q} {params.human} --out {output.report:q}"
+        " &> {log:q}"

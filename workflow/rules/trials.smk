@@ -33,8 +33,8 @@ rule choose_substitutes:
     conda:
         "../../envs/trials.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         seed=study.seed,
         substitutes=lambda wc: substitutes_section(wc.dataset)["section"],
@@ -57,8 +57,8 @@ rule count_cohort:
         questions=f"{RESULTS}/{{dataset}}/questions.jsonl",
         substitutes=f"{RESULTS}/{{dataset}}/substitutes.csv",
     output:
-        counts=f"{RESULTS}/{{dataset}}/cohort.csv",
-        left_out=f"{RESULTS}/{{dataset}}/cohort_left_out.csv",
+        counts=in_report(f"{RESULTS}/{{dataset}}/cohort.csv", "cohort", "Data", "{dataset}"),
+        left_out=listed_in_report(f"{RESULTS}/{{dataset}}/cohort_left_out.csv", "cohort_left_out"),
     log:
         f"logs/{study.name}/count_cohort/{{dataset}}.log",
     benchmark:
@@ -66,8 +66,8 @@ rule count_cohort:
     conda:
         "../../envs/trials.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         folder=lambda wc, output: os.path.dirname(output.counts),
         paper=lambda wc: paper_of(wc.dataset),
@@ -96,8 +96,9 @@ rule build_trials:
     conda:
         "../../envs/trials.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
+        share=50,
     params:
         setting=lambda wc: as_json(study.settings[wc.setting]),
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),

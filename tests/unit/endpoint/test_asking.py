@@ -12,6 +12,7 @@ from overread.endpoint.client import Call, ChatClient
 from overread.endpoint.guard import clear
 from overread.endpoint.replies import Reply
 from overread.errors import BadInput
+from overread.responses.locking import Lock
 from overread.responses.work import KeptAnswers
 
 
@@ -75,12 +76,13 @@ def test_a_torn_and_a_tampered_line_are_asked_again_and_said(tmp_path: Path) -> 
     assert "1 damaged lines" in said[0]
 
 
-def test_a_work_file_belongs_to_one_job_at_a_time(tmp_path: Path) -> None:
+def test_a_work_file_belongs_to_one_job_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = tmp_path / "work.jsonl"
+    monkeypatch.setattr(Lock, "patience", 0.0)
     with (
         OpenaiServer(echo) as server,
         KeptAnswers(work, Reply),
-        pytest.raises(BadInput, match="another job is writing this work file"),
+        pytest.raises(BadInput, match="is writing this work file"),
     ):
         asked(server, calls(1), work)
     assert not server.asked

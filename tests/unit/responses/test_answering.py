@@ -192,7 +192,7 @@ from overread.responses.backends import Answer, load
 model = TransformersModel(label="t", backend="transformers", weights={str(weights)!r})
 place = [Path({str(place.trials)!r}), model, "t", Path({str(place.work)!r}), Path({str(place.out)!r})]
 back_end = load(model, "t")
-back_end.answer = lambda trials, folder: (Answer(text="no") for _ in trials)
+back_end.as_they_come = lambda trials, folder, job: enumerate(Answer(text="no") for _ in trials)
 assert answer_trials(*place, backend=back_end).asked == 3
 assert answer_trials(*place).kept == 3
 print(sorted({{"torch", "transformers", "PIL"}} & set(sys.modules)))

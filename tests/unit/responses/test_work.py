@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overread.errors import BadInput
@@ -42,6 +42,7 @@ def test_every_answer_is_on_disk_before_the_next_is_given(tmp_path: Path) -> Non
         assert len(path.read_bytes().splitlines()) == 1
 
 
+@settings(deadline=None)  # a disk takes its time
 @given(cut=st.integers(min_value=1, max_value=60))
 def test_a_torn_last_line_is_dropped_and_the_file_can_be_written_on(
     tmp_path_factory: pytest.TempPathFactory, cut: int
@@ -55,6 +56,7 @@ def test_a_torn_last_line_is_dropped_and_the_file_can_be_written_on(
     assert read(path) == ({"a": ONE, "c": TWO}, 0)
 
 
+@settings(deadline=None)  # a disk takes its time
 @given(data=st.data())
 def test_a_line_with_any_byte_changed_is_not_believed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -89,31 +91,24 @@ def test_the_first_answer_to_a_request_stays(tmp_path: Path) -> None:
     assert read(tmp_path / "w.jsonl")[0] == {"a": ONE}
 
 
-def test_a_second_job_is_refused_while_the_first_holds_the_file(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_clear_error_and_what_was_kept_stays(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk's: the third answer does not fit."""
     path = tmp_path / "w.jsonl"
-    with (
-        WorkFile(path),
-        pytest.raises(BadInput, match=r"w\.jsonl: another job is writing this work file"),
-        WorkFile(path),
-    ):
-        pass
-    write(path, {"a": ONE})  # and let in afterwards
-
-
-def test_the_lock_of_a_killed_job_is_free(tmp_path: Path) -> None:
-    path = tmp_path / "w.jsonl"
-    code = (
-        "import sys, time; from pathlib import Path; from overread.responses.work import WorkFile\n"
-        f"with WorkFile(Path({str(path)!r})): print('held', flush=True); time.sleep(60)"
-    )
-    job = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert job.stdout is not None
-    assert job.stdout.readline() == "held\n"
-    with pytest.raises(BadInput, match="another job"), WorkFile(path):
-        pass
-    job.kill()
-    job.wait()
     write(path, {"a": ONE})
+    code = (
+        "import resource, sys; from pathlib import Path; from overread.errors import BadInput\n"
+        "from overread.responses.backends import Answer; from overread.responses.work import WorkFile\n"
+        "try:\n"
+        "    with WorkFile(Path(sys.argv[1])) as work:\n"
+        "        work.append('b', Answer(text='No'))\n"
+        "        resource.setrlimit(resource.RLIMIT_FSIZE, (Path(sys.argv[1]).stat().st_size + 20, -1))\n"
+        "        work.append('c', Answer(text='No'))\n"
+        "except BadInput as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{path}: can't be written (File too large): make room"), done.stderr
+    assert read(path) == ({"a": ONE, "b": Answer(text="No")}, 0)
 
 
 def test_a_folder_in_its_place_is_a_clear_error(tmp_path: Path) -> None:

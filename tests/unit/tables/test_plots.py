@@ -17,11 +17,14 @@ from overread.tables.rows import COLUMNS, Row
 from overread.tables.style import COLOURS, MARKERS, marks
 
 Rows = list[dict[str, object]]
+TABLES = (
+    "accuracy", "flips", "findings", "layers", "modality", "effects", "positions", "margins", "own_label",
+)  # fmt: skip
 
 
 def write_tables(folder: Path, **tables: Rows) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("accuracy", "flips", "findings", "layers", "modality", "effects", "positions"):
+    for name in TABLES:
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS[name], lineterminator="\n", restval="")
             writer.writeheader()
@@ -60,14 +63,14 @@ def small() -> dict[str, Rows]:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The matplotlib figures by name, kept as they are saved."""
+    """The first page of each figure by name, kept as it is saved; under `<name>-pages` all of them."""
     kept: dict[str, Any] = {}
 
-    def keep(figure: Any, rows: list[Row], columns: list[str], out: Path, name: str) -> None:
-        kept[name] = figure
+    def keep(figures: list[Any], rows: list[Row], columns: list[str], out: Path, name: str) -> None:
+        kept[name], kept[f"{name}-pages"] = figures[0], figures
 
     for module in (plots, forest, layer_curves):
-        monkeypatch.setattr(module, "save", keep)
+        monkeypatch.setattr(module, "save_pages", keep)
     return kept
 
 
@@ -330,6 +333,39 @@ def test_layer_curves_stand_between_their_two_lines_and_out_of_the_other_figures
     assert [label.get_text() for label in drawn["flips"].axes[0].get_yticklabels()] == ["with", "without"]
 
 
+def test_the_data_of_the_layer_curves_hold_their_lines_and_the_noise_floor(tmp_path: Path) -> None:
+    flips = [flip(comparison="hiding-from-0"), flip(comparison="without", rate=0.12)]
+    flips.append(flip(comparison="with", rate=0.04, floor=0.01, floor_low=0.0, floor_high=0.02))
+    draw(write_tables(tmp_path / "tables", flips=flips, layers=[layer(0, 0.08)]), {}, tmp_path / "figures")
+    with (tmp_path / "figures" / "layers.csv").open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["flip_rate"], row["in_view_rate"], row["no_report_rate"]) == ("0.08", "0.04", "0.12")
+    assert (row["floor"], row["floor_low"], row["floor_high"]) == ("0.01", "0.0", "0.02")
+
+
+def test_margins_stand_between_0_and_100(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    row = {"dataset": "xray", "model": "a", "effect": "report-effect", "moves_more": 0.829, "low": 0.8, "high": 0.85}
+    draw(write_tables(tmp_path, accuracy=[accuracy()], margins=[row]), {}, tmp_path)
+    (axis,) = drawn["margins"].axes
+    assert (points(axis), bars(axis)) == ([82.9], [(80.0, 85.0)])
+    assert axis.get_xlim()[0] < 0 and axis.get_xlim()[1] > 100
+
+
+def test_both_arms_of_a_swap_are_scored_for_their_own_image_and_no_difference_is_drawn(
+    tmp_path: Path, drawn: dict[str, Any]
+) -> None:
+    base = {"dataset": "xray", "model": "a", "comparison": "swap", "low": "", "high": ""}
+    rows = [
+        {**base, "arm": "first", "setting": "own", "accuracy": 0.648},
+        {**base, "arm": "second", "setting": "swapped", "accuracy": 0.589},
+        {**base, "arm": "difference", "setting": "own - swapped", "accuracy": 0.059},
+    ]
+    draw(write_tables(tmp_path, accuracy=[accuracy()], own_label=rows), {}, tmp_path)
+    (axis,) = drawn["own_label"].axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["swap: own", "swap: swapped"]
+    assert points(axis) == [58.9, 64.8]
+
+
 def test_two_sweeps_read_against_the_same_are_told_apart_by_name(tmp_path: Path, drawn: dict[str, Any]) -> None:
     other = [{**layer(place, 0.1), "comparison": f"other-from-{place}"} for place in (0, 1)]
     draw(write_tables(tmp_path, flips=[flip()], layers=[layer(0, 0.1), layer(1, 0.1), *other]), {}, tmp_path)
@@ -359,7 +395,7 @@ def test_tables_without_rows_give_figures_that_say_so(tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "flips.csv").read_text(encoding="utf-8") == ",".join(COLUMNS["flips"]) + "\n"
 
 
-def test_twelve_models_and_twenty_settings_with_gaps_fit_and_overlap_nowhere(
+def test_twelve_models_and_twenty_settings_with_gaps_go_over_pages_that_print_and_overlap_nowhere(
     tmp_path: Path, drawn: dict[str, Any]
 ) -> None:
     models, settings = [f"model-{n:02d}" for n in range(12)], [f"setting-{n:02d}" for n in range(20)]
@@ -370,12 +406,44 @@ def test_twelve_models_and_twenty_settings_with_gaps_fit_and_overlap_nowhere(
         if (i * j) % 5 != 1
     ]
     draw(write_tables(tmp_path, accuracy=rows), {}, tmp_path)
-    (axis,) = drawn["accuracy"].axes
-    heights = [float(line.get_ydata()[0]) for line in axis.lines if line.get_marker() in MARKERS]
-    assert len(heights) == len(set(heights)) == len(rows)
-    inches = drawn["accuracy"].get_size_inches()[1]
-    row_height = 72 * (inches - 1.5) / axis.get_ylim()[0]
-    assert row_height > 4.5  # points: a marker is 5 points high
+    points_drawn, names = 0, []
+    for figure in drawn["accuracy-pages"]:
+        (axis,) = figure.axes
+        heights = [float(line.get_ydata()[0]) for line in axis.lines if line.get_marker() in MARKERS]
+        assert len(heights) == len(set(heights))
+        points_drawn += len(heights)
+        names += [label.get_text() for label in axis.get_yticklabels()]
+        inches = figure.get_size_inches()[1]
+        assert 72 * (inches - 1.5) / axis.get_ylim()[0] > 5, "points a row: a marker is 5 points high"
+        assert inches < 10.2, "A4 less its margins and a caption"
+        assert len(legend_of(figure)) == 14, "each page can be read by itself"
+    assert points_drawn == len(rows)
+    assert names == settings, "each setting once, in order"
+    assert len(drawn["accuracy-pages"]) > 1
+
+
+def test_a_figure_of_several_pages_is_written_under_numbers_with_all_its_data_in_one_file(tmp_path: Path) -> None:
+    rows = [accuracy(f"m{model}", f"setting-{n:02d}") for model in range(6) for n in range(30)]
+    draw(write_tables(tmp_path / "tables", accuracy=rows), {}, tmp_path / "figures")
+    pages = {name for name in content(tmp_path / "figures") if name.startswith("accuracy")}
+    assert {"accuracy.svg", "accuracy.png", "accuracy-2.svg", "accuracy-2.png", "accuracy.csv"} <= pages
+    assert "accuracy-2.csv" not in pages
+    with (tmp_path / "figures" / "accuracy.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 180
+
+
+def test_pages_of_a_forest_keep_the_groups_of_a_dataset_together_where_they_fit(
+    tmp_path: Path, drawn: dict[str, Any]
+) -> None:
+    """Two datasets of 16 groups and 3 models: 64 rows each, so that each has a page of its own, with all groups."""
+    groups = ["all", *(f"Finding {n:02d}" for n in range(15))]
+    rows = [flip(f"m{m}", group, dataset=dataset) for dataset in ("one", "two") for group in groups for m in range(3)]
+    draw(write_tables(tmp_path, flips=rows), {}, tmp_path)
+    first, second = drawn["flips_by_finding-pages"]
+    for figure, dataset in ((first, "one"), (second, "two")):
+        axis = figure.axes[0]
+        assert axis.get_title(loc="left") == f"{dataset}\nswap"
+        assert len(axis.get_yticklabels()) == 16 and len(points(axis)) == 48
 
 
 def test_twelve_models_are_told_apart_by_marker_alone_and_by_colour_beside_it() -> None:
@@ -390,7 +458,7 @@ def test_colours_are_those_of_okabe_and_ito() -> None:
     assert set(COLOURS) == published - {"#F0E442"}
 
 
-@pytest.mark.parametrize("name", ["accuracy", "flips", "findings", "layers", "modality", "effects", "positions"])
+@pytest.mark.parametrize("name", TABLES)
 def test_a_missing_table_is_named(tmp_path: Path, name: str) -> None:
     tables = write_tables(tmp_path / "tables", **small())
     (tables / f"{name}.csv").unlink()

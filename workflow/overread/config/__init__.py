@@ -27,6 +27,7 @@ from overread.config.datasets import (
     Table,
     UcsfPdgm,
 )
+from overread.config.human import HumanSubset
 from overread.config.inputs import (
     Attention,
     FrontalView,
@@ -65,7 +66,8 @@ from overread.config.substitutes import Substitutes
 __all__ = [
     "FINDINGS", "Attention", "CalibratedModel", "ChexpertPlus", "Comparison", "Config", "ContrastiveModel",
     "Dataset", "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions",
-    "FindingQuestions", "Folder", "FrontalView", "GeneratedQuestions", "GrammarQuestions", "LlavaMedModel",
+    "FindingQuestions", "Folder", "FrontalView", "GeneratedQuestions", "GrammarQuestions", "HumanSubset",
+    "LlavaMedModel",
     "Med3dvlmModel", "MedImageInsightCode", "MimicCxr", "Model", "ModelSection", "MontageView", "Name",
     "NetworkSegmentation", "OpenI", "OpenaiModel", "OptionOrder", "OwnCodeModel", "Phantom", "Plane", "Provided",
     "Questions", "Release", "Reliance", "Reports", "Resources", "Review", "Section", "SegResNet", "Segmentation",

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from overread.config.base import AllOrModels, AllOrSettings, Endpoint, FilePath, Name, Section, SettingName, is_folder
 from overread.config.datasets import Dataset, GeneratedQuestions
+from overread.config.human import HumanSubset
 from overread.config.inputs import Setting, View
 from overread.config.models import Model
 from overread.errors import unknown
@@ -123,8 +124,15 @@ class Config(Section):
     evaluations: tuple[Evaluation, ...] = Field(min_length=1)
     comparisons: dict[Name, Comparison] = Field(default_factory=dict)
     effects: dict[Name, Effect] = Field(default_factory=dict)
+    human: dict[Name, HumanSubset] = Field(
+        default_factory=dict, description="reader studies by name: people's answers to the same questions"
+    )
     statistics: Statistics = Statistics()
     responses: Responses = Responses()
+    frozen_code: Literal["refuse", "warn"] = Field(
+        default="refuse",
+        description="what a job does when Overread's code has changed since its run began: refuse to run, or warn",
+    )
     prompts: FilePath | None = Field(
         default=None, description="folder of your own prompt templates: each goes before Overread's of the same name"
     )
@@ -189,6 +197,8 @@ class Config(Section):
         for name, effect in self.effects.items():
             others = {other: one for other, one in self.effects.items() if other != name}
             check(f"effects.{name}.minus", "comparison", effect.minus, {**others, **self.comparisons})
+        for name, subset in self.human.items():
+            check(f"human.{name}.dataset", "dataset", [subset.dataset], self.datasets)
         lost = any(place.startswith("effects.") for place, _ in problems)
         rings: set[frozenset[str]] = set()
         for name, effect in self.effects.items() if not lost else ():
@@ -206,9 +216,9 @@ class Config(Section):
     def identity(self) -> str:
         """Hash of the config, for the report. In whatever order its lists are written, it is the same study.
 
-        A model file that nothing asks for is no part of it.
+        A model file that nothing asks for is no part of it, and neither is what people answered afterwards.
         """
-        whole = self.model_dump(mode="json", exclude={"responses"})
+        whole = self.model_dump(mode="json", exclude={"responses", "human", "frozen_code"})
         authors = [
             name
             for each in self.datasets.values()

@@ -12,6 +12,7 @@ from overread.endpoint.client import Call, Failure
 from overread.endpoint.replies import Reply
 from overread.progress import progress
 from overread.responses.work import KeptAnswers
+from overread.stopping import quiet_when_warned, stopped, warned
 
 
 class Client(Protocol):
@@ -49,7 +50,7 @@ def ask(client: Client, calls: Sequence[Call], work: Path, what: str) -> Asked:
     """Send the calls whose reply the work file does not hold, and keep each reply the moment it comes.
 
     what    names the work to a person
-    raises  BadInput if another job holds the work file
+    raises  BadInput if another job holds the work file; Stopped after a warning, if a reply is missing
     """
     with KeptAnswers(work, Reply) as kept:
         if kept.damaged:
@@ -59,7 +60,7 @@ def ask(client: Client, calls: Sequence[Call], work: Path, what: str) -> Asked:
         keys = {call.key for call in calls}
         failures: dict[str, str] = {}
         if missing:
-            with progress(what, len(missing)) as advance:
+            with progress(what, len(missing)) as advance, quiet_when_warned():
                 for call, outcome in answers(client, missing.values()):
                     if isinstance(outcome, Failure):
                         failures[call.key] = outcome.reason
@@ -67,6 +68,8 @@ def ask(client: Client, calls: Sequence[Call], work: Path, what: str) -> Asked:
                         kept.append(call.key, outcome)
                     advance()
         replies = {key: kept.answers[key] for key in sorted(keys) if key in kept.answers}
+        if warned() and len(replies) < len(keys):
+            raise stopped(what, len(replies), len(keys))
     return Asked(replies, failures, asked=len(missing), kept=len(keys) - len(missing))
 
 

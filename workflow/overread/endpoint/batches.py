@@ -37,6 +37,7 @@ from overread.endpoint.replies import Reply, refusal, reply_in, strict_json
 from overread.endpoint.spending import Spent
 from overread.endpoint.trying import tried
 from overread.errors import BadInput
+from overread.stopping import pause
 
 if TYPE_CHECKING:
     from overread.config import OpenaiModel
@@ -286,7 +287,7 @@ class BatchClient:
             if time.monotonic() - said >= SAY_SECONDS:
                 said = time.monotonic()
                 self.say(f"batches: {done} of {sum(len(sent.keys) for sent in pending)} requests are done")
-            await asyncio.sleep(self.poll)
+            await pause(self.poll)
 
     async def _outcomes(
         self, api: openai.AsyncOpenAI, sent: Sent, batch: Batch, left: dict[str, Call]

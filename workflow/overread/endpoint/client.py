@@ -24,6 +24,7 @@ from overread.endpoint.guard import Destination, Resolve, shown
 from overread.endpoint.replies import Reply, refusal, reply_of
 from overread.endpoint.spending import Purse, Spent
 from overread.errors import BadInput
+from overread.stopping import pause, until_warned, warned, who
 
 Messages = list[dict[str, Any]]
 Judge = Callable[[Reply], object]
@@ -139,10 +140,12 @@ class ChatClient:
     async def answers(self, calls: Iterable[Call]) -> AsyncIterator[tuple[Call, Reply | Failure]]:
         """Each call with its reply, as they come. Calls are taken from the iterable as there is room for them.
 
+        After a warning (`stopping`) no more are taken, and what is on its way is waited for.
+
         Nothing is sent twice after an answer. A key or a model that the server does not know ends the sending: the
         calls left over fail with that reason.
         """
-        waiting = iter(calls)
+        waiting = until_warned(calls)
         done: asyncio.Queue[tuple[Call, Reply | Failure] | BaseException | None] = asyncio.Queue()
         flight = Flight(self.patience.in_flight)
 
@@ -181,9 +184,9 @@ class ChatClient:
             nonlocal bad
             error = state.outcome.exception() if state.outcome else None
             bad += isinstance(error, BadReply)
-            return (
-                self._hopeless is None and isinstance(error, Transient | BadReply) and bad < self.patience.bad_replies
-            )
+            if self._hopeless is not None or warned():
+                return False
+            return isinstance(error, Transient | BadReply) and bad < self.patience.bad_replies
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
@@ -194,7 +197,7 @@ class ChatClient:
             stop=tenacity.stop_after_attempt(self.patience.tries),
             wait=wait,
             retry=again,
-            sleep=asyncio.sleep,
+            sleep=pause,
             reraise=True,
         )
         try:
@@ -219,6 +222,8 @@ class ChatClient:
         """One try, again at once when the model turns out not to take a parameter."""
         while True:
             async with flight.slot() as took_off:
+                if warned():
+                    raise Hopeless(f"{who()} came first")
                 if self._hopeless is not None:
                     raise self._hopeless
                 parameters, adjusted = self.taken.sent(call.parameters), self.taken.adjusted

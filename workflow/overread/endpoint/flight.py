@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from overread import stopping
+
 
 class Flight:
     """At most `most` at once; fewer while the server shows congestion; none while it asks for a pause."""
@@ -32,10 +34,10 @@ class Flight:
             async with self._changed:
                 await self._changed.wait_for(lambda: self.flying < int(self.width))
                 pause = self._not_before - loop.time()
-                if pause <= 0:
+                if pause <= 0 or stopping.warned():
                     self.flying += 1
                     break
-            await asyncio.sleep(pause)
+            await stopping.pause(pause)
         try:
             yield loop.time()
         finally:

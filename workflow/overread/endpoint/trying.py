@@ -11,6 +11,8 @@ import tenacity
 
 from overread.endpoint.client import Patience
 from overread.endpoint.faults import Transient, fault_of
+from overread.errors import Stopped
+from overread.stopping import pause, warned, who
 
 T = TypeVar("T")
 
@@ -20,10 +22,12 @@ async def tried(patience: Patience, key: str, attempt: Callable[[], Awaitable[T]
 
     key     names the step, for the back-off's jitter
     faults  counts the tries that came to nothing
-    raises  RequestError where it can't pass by itself, or has not passed in all of the tries
+    raises  RequestError where it can't pass by itself, or has not passed in all of the tries; Stopped after a warning
     """
 
     async def once() -> T:
+        if warned():
+            raise Stopped(f"stopped by {who()}")
         try:
             async with asyncio.timeout(patience.timeout):
                 return await attempt()
@@ -41,6 +45,6 @@ async def tried(patience: Patience, key: str, attempt: Callable[[], Awaitable[T]
         stop=tenacity.stop_after_attempt(patience.tries),
         wait=wait,
         retry=tenacity.retry_if_exception_type(Transient),
-        sleep=asyncio.sleep,
+        sleep=pause,
         reraise=True,
     )(once)

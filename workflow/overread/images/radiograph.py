@@ -26,6 +26,8 @@ LARGEST_PICTURE = 50_000_000
 
 EXIF_ORIENTATION = 0x0112
 
+MORE_BITS = "more than 8 bits, as stored"
+
 Grey = npt.NDArray[np.float32]
 """24 bits of precision: more than any detector has."""
 
@@ -61,6 +63,67 @@ def read_radiograph(path: Path) -> Radiograph:
 
     raises  BadFile with the file and the reason: missing, truncated, no image, too large, nothing to see
     """
+    path, kind = _found(path)
+    return _dicom(path) if kind == "DICOM" else _picture(path, kind)
+
+
+@dataclass(frozen=True)
+class DetectorValues:
+    """A radiograph for someone who sets the window: what the file holds, before any window was laid over it."""
+
+    values: npt.NDArray[np.uint8] | Grey
+    """(rows, columns), in the unit of the file; padding has the value that is shown darkest."""
+    low: float
+    high: float
+    """The window to begin with: what is black and what is white, or the other way round if `inverted`."""
+    inverted: bool
+    """Whether the file shows its least value brightest (MONOCHROME1)."""
+    about: str
+    spacing: tuple[float, float] = (1.0, 1.0)
+
+
+def read_values(path: Path) -> DetectorValues:
+    """The values in a radiograph's file at their full depth, and the file's own window.
+
+    A VOI lookup table is no window: where the file has one, the values are those behind it, from 0 to 1.
+    raises  BadFile as `read_radiograph` does
+    """
+    path, kind = _found(path)
+    if kind != "DICOM":
+        values, note = _picture_values(path, kind)
+        if values.dtype == np.uint8:
+            return DetectorValues(np.asarray(values), 0.0, 255.0, False, f"{kind}, {note}")
+        low, high = _extremes(path, values)
+        return DetectorValues(np.asarray(values, dtype=np.float32), low, high, False, f"{kind}, {note}")
+    with explained(path):
+        dataset, stored, padding = _grey_dicom(path)
+        values, note = _rescaled(dataset, stored)
+        note = f"DICOM, {int(dataset.BitsStored)} bits, {note}"
+        if dataset.get("VOILUTSequence"):
+            values, note = _looked_up(dataset.VOILUTSequence[0], values), f"{note}, VOI lookup table"
+            low, high = 0.0, 1.0
+        elif dataset.get("WindowCenter") is not None and dataset.get("WindowWidth") is not None:
+            note = f"{note}, {_windowed(path, dataset, values)[1]}"
+            low, high = _ends(dataset)
+        else:
+            low, high = _extremes(path, values if padding is None else values[~padding])
+        inverted = dataset.PhotometricInterpretation == "MONOCHROME1"
+        if padding is not None:
+            values = values.copy()
+            values[padding] = values.max() if inverted else values.min()
+        return DetectorValues(values, low, high, inverted, note, _spacing(dataset))
+
+
+def _ends(dataset: Any) -> tuple[float, float]:
+    """What the file's first window shows black and white; of a sigmoid, where its tangent in the centre does."""
+    center, width = (_first(dataset[name].value) for name in ("WindowCenter", "WindowWidth"))
+    if str(dataset.get("VOILUTFunction") or "LINEAR") == "LINEAR":
+        center, width = center - 0.5, max(width - 1, 1.0)
+    return center - width / 2, center + width / 2
+
+
+def _found(path: Path) -> tuple[Path, str]:
+    """The radiograph's file, and its kind by its first bytes. BadFile if it is none that can be read."""
     if path.is_dir():
         found = dicom_files(path)
         if len(found) != 1:
@@ -74,13 +137,11 @@ def read_radiograph(path: Path) -> Radiograph:
             kind = kind_of(file.read(ENOUGH))
     except OSError as error:
         raise BadFile(f"{path}: not readable: {error.strerror or error}") from None
-    if kind == "DICOM":
-        return _dicom(path)
-    if kind in ("JPEG", "PNG"):
-        return _picture(path, kind)
     if kind in ("NIfTI", "gzip"):
         raise BadFile(f"{path}: a NIfTI file does not say how a radiograph is shown; give JPEG, PNG or DICOM")
-    raise BadFile(f"{path}: not an image that can be read (JPEG, PNG or DICOM)")
+    if kind not in ("DICOM", "JPEG", "PNG"):
+        raise BadFile(f"{path}: not an image that can be read (JPEG, PNG or DICOM)")
+    return path, kind
 
 
 # -- JPEG, PNG -------------------------------------------------------------------------------------------------------
@@ -88,6 +149,16 @@ def read_radiograph(path: Path) -> Radiograph:
 
 def _picture(path: Path, kind: str) -> Radiograph:
     """Turned as its EXIF data say; more than 8 bits are scaled from their least to their greatest value."""
+    values, note = _picture_values(path, kind)
+    if values.dtype == np.uint8:
+        return Radiograph(np.asarray(values), f"{kind}, {note}")
+    low, high = _extremes(path, values)
+    turned = note.removeprefix(MORE_BITS)
+    return Radiograph(_share(values, low, high), f"{kind}, {low:g} black to {high:g} white (its extremes){turned}")
+
+
+def _picture_values(path: Path, kind: str) -> tuple[npt.NDArray[Any], str]:
+    """Grey values as the file holds them, 8 bits as uint8, and what was done to them."""
     from PIL import Image, ImageOps
 
     try:
@@ -109,13 +180,11 @@ def _picture(path: Path, kind: str) -> Radiograph:
         raise BadFile(f"{path}: damaged or truncated {kind}: {' '.join(str(error).split())[:300]}") from None
     note = f", turned by EXIF orientation {turned}" if turned not in (0, 1) else ""
     if picture.mode.startswith("I") or picture.mode == "F":
-        values = np.asarray(picture)
-        low, high = _extremes(path, values)
-        return Radiograph(_share(values, low, high), f"{kind}, {low:g} black to {high:g} white (its extremes){note}")
+        return np.asarray(picture), f"{MORE_BITS}{note}"
     if picture.mode == "L":
-        return Radiograph(np.asarray(picture), f"{kind}, 8 bits as stored{note}")
+        return np.asarray(picture), f"8 bits as stored{note}"
     mode, seen = picture.mode, _without_transparency(picture)
-    return Radiograph(np.asarray(seen.convert("L")), f"{kind}, {mode} to grey by ITU-R BT.601, 8 bits{note}")
+    return np.asarray(seen.convert("L")), f"{mode} to grey by ITU-R BT.601, 8 bits{note}"
 
 
 def _without_transparency(picture: Image.Image) -> Image.Image:
@@ -158,13 +227,7 @@ def _dicom(path: Path) -> Radiograph:
     The VOI is the file's first lookup table, else its first window, else the whole range of the values.
     """
     with explained(path):
-        dataset = read_dicom(path)
-        frames, rows, columns = size_of(path, dataset)
-        if frames != 1:
-            raise BadFile(f"{path}: {frames} frames; a radiograph has one")
-        _check_size(path, columns, rows)
-        stored = stored_values(path, dataset).reshape(rows, columns)
-        padding = _padding(dataset, stored)
+        dataset, stored, padding = _grey_dicom(path)
         values, rescaled = _rescaled(dataset, stored)
         share, shown = _voi(path, dataset, values, padding)
         inverted = dataset.PhotometricInterpretation == "MONOCHROME1"
@@ -173,6 +236,17 @@ def _dicom(path: Path) -> Radiograph:
     if padding is not None:
         share[padding] = 0
     return Radiograph(share, f"DICOM, {rescaled}, {shown}{', inverted (MONOCHROME1)' if inverted else ''}", spacing)
+
+
+def _grey_dicom(path: Path) -> tuple[Any, npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """The dataset of a file with one frame, its values as stored, and where the file says that there is no image."""
+    dataset = read_dicom(path)
+    frames, rows, columns = size_of(path, dataset)
+    if frames != 1:
+        raise BadFile(f"{path}: {frames} frames; a radiograph has one")
+    _check_size(path, columns, rows)
+    stored = stored_values(path, dataset).reshape(rows, columns)
+    return dataset, stored, _padding(dataset, stored)
 
 
 def _rescaled(dataset: Any, stored: npt.NDArray[Any]) -> tuple[Grey, str]:

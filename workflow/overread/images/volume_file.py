@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".nii.gz"
 COMPRESSION = 2
+OFFSET = 352
+"""The first byte of the voxels."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,12 @@ def digest(
 
 def write_volume(volume: VolumePicture, path: Path) -> None:
     """A `.nii.gz` without a date. The same volume gives the same bytes."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(volume_bytes(volume))
+
+
+def volume_bytes(volume: VolumePicture) -> bytes:
+    """What `write_volume` writes."""
     import nibabel as nib
     from isal import isal_zlib
 
@@ -115,12 +123,10 @@ def write_volume(volume: VolumePicture, path: Path) -> None:
     header.set_sform(volume.affine, code=1)
     header.set_qform(volume.affine, code=1)
     header.set_slope_inter(volume.slope, volume.intercept)
-    header["vox_offset"], header["magic"] = 352, b"n+1"
+    header["vox_offset"], header["magic"] = OFFSET, b"n+1"
     pack = isal_zlib.compressobj(COMPRESSION, wbits=31)
     content = pack.compress(header.binaryblock + bytes(4))
-    content += pack.compress(volume.stored.tobytes(order="F")) + pack.flush()
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    return bytes(content + pack.compress(volume.stored.tobytes(order="F")) + pack.flush())
 
 
 def read_volume_picture(path: Path, pixels: str | None = None) -> VolumePicture:

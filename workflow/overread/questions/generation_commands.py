@@ -53,17 +53,19 @@ def generate_command(
     from overread.questions.candidates import write_candidates, write_replies
     from overread.questions.generate import generate
     from overread.records import read_studies
+    from overread.stopping import heeding_warnings
 
     asked, author = _section(section), _model(model)
-    candidates, kept = generate(
-        read_studies(studies),
-        asked,
-        author,
-        model_id,
-        work,
-        attested=attested or (),
-        patience=_patience(tries, timeout, wait),
-    )
+    with heeding_warnings():
+        candidates, kept = generate(
+            read_studies(studies),
+            asked,
+            author,
+            model_id,
+            work,
+            attested=attested or (),
+            patience=_patience(tries, timeout, wait),
+        )
     write_replies(kept, replies)
     write_candidates(candidates, out)
     _say_counts(f"{len(candidates)} questions written", [row.outcome for row in kept])
@@ -87,18 +89,20 @@ def validate_command(
     from overread.questions.candidates import read_candidates, write_candidates, write_replies
     from overread.questions.validate import validate
     from overread.records import read_studies
+    from overread.stopping import heeding_warnings
 
     asked, validator = _section(section), _model(model)
-    tagged, kept = validate(
-        read_candidates(candidates),
-        read_studies(studies),
-        asked,
-        validator,
-        model_id,
-        work,
-        attested=attested or (),
-        patience=_patience(tries, timeout, wait),
-    )
+    with heeding_warnings():
+        tagged, kept = validate(
+            read_candidates(candidates),
+            read_studies(studies),
+            asked,
+            validator,
+            model_id,
+            work,
+            attested=attested or (),
+            patience=_patience(tries, timeout, wait),
+        )
     write_replies(kept, replies)
     write_candidates(tagged, out)
     fit = sum(one.tag == "YES" for one in tagged)

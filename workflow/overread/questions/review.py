@@ -8,6 +8,7 @@ given, never guessed. Sheets are CSV with a line a question, to be filled in wit
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -86,24 +87,36 @@ def write_review_sheet(questions: Sequence[Question], path: Path) -> None:
     The sentence is the report's: the sheet is as restricted as the report is.
     """
     count = _most_options(questions)
-    numbers = range(1, count + 1)
-    new = ["new_stem", *(f"new_option_{k}" for k in numbers), "new_answer"]
-    head = [
-        "question",
-        "study",
-        "topic",
-        "stem",
-        *(f"option_{k}" for k in numbers),
-        "answer",
-        "evidence",
-        *DECISION,
-        *new,
-    ]
+    _write(path, _review_head(count), [_review_cells(one, count) for one in questions])
+
+
+def decided_sheet(questions: Iterable[Question], decisions: Iterable[Decision]) -> str:
+    """The text of a review sheet that is filled in: a line a decision, by study, question and reviewer.
+
+    `read_decisions` of it gives the same decisions. Those about no question of `questions` are left out.
+    """
+    by_id = {one.question: one for one in questions}
+    made = [one for one in decisions if one.question in by_id]
+    ordered = sorted(made, key=lambda one: (by_id[one.question].study, one.question, one.reviewer))
+    count = _most_options([by_id[one.question] for one in ordered])
     rows = [
-        [one.question, one.study, one.topic, one.stem, *_padded(one.options, count), one.answer, one.evidence]
-        for one in questions
-    ]
-    _write(path, head, rows)
+        [
+            *_review_cells(by_id[one.question], count), one.reviewer, one.decision, one.reason, one.stem or "",
+            *_padded([text or "" for text in one.options], count), one.answer or "",
+        ]
+        for one in ordered
+    ]  # fmt: skip
+    return _text(_review_head(count), rows)
+
+
+def _review_head(count: int) -> list[str]:
+    numbers = range(1, count + 1)
+    asked = ["question", "study", "topic", "stem", *(f"option_{k}" for k in numbers), "answer", "evidence"]
+    return [*asked, *DECISION, "new_stem", *(f"new_option_{k}" for k in numbers), "new_answer"]
+
+
+def _review_cells(one: Question, count: int) -> list[str]:
+    return [one.question, one.study, one.topic, one.stem, *_padded(one.options, count), one.answer, one.evidence]
 
 
 def write_reader_sheet(questions: Sequence[Question], orders: Mapping[str, Sequence[int]], path: Path) -> None:
@@ -257,10 +270,17 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows([*row, *([""] * (len(head) - len(row)))] for row in rows)
+    with replacing(path) as temporary:
+        temporary.write_text(_text(head, rows), encoding="utf-8", newline="")
+
+
+def _text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """CSV; a row that is shorter than the head is filled up."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([*row, *([""] * (len(head) - len(row)))] for row in rows)
+    return text.getvalue()
 
 
 def _most_options(questions: Sequence[Question]) -> int:

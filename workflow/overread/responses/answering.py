@@ -20,6 +20,7 @@ from overread.responses.account import Meter, read_costs, write_cost
 from overread.responses.backends import Answer, Backend, Job, load
 from overread.responses.parsing import parse
 from overread.responses.work import WorkFile
+from overread.stopping import quiet_when_warned, stopped, warned
 
 
 class Counts(NamedTuple):
@@ -46,7 +47,8 @@ def answer_trials(
                   its own, beside the work file
     backend       instead of the one that the model names
     returns       how many requests were sent, and how many answers were there already
-    raises        NotAnswered if requests failed: what was answered is kept, and no response file is written
+    raises        NotAnswered if requests failed: what was answered is kept, and no response file is written;
+                  Stopped after a warning (`stopping`), if an answer is missing
     """
     trials = read_trials(trials_path)
     backend = load(model, model_id) if backend is None else backend
@@ -69,6 +71,7 @@ def answer_trials(
             with (
                 Meter(account_path(work_path), backend.account) as meter,
                 progress(f"{model_id}, {trials[0].setting}, run {trials[0].run}", len(missing)) as advance,
+                quiet_when_warned(),
             ):
                 for place, answer in answers:
                     left.remove(place)
@@ -78,9 +81,13 @@ def answer_trials(
                     else:
                         errors.append(answer.error)
                     advance()
-            if left:
+            if left and not warned():
                 raise RuntimeError(f"{model_id}: {len(left)} of {len(asked)} trials came back without an answer")
+            counts = counts._replace(asked=counts.asked - len(left))
         print(f"asked {counts.asked}, kept {counts.kept}", flush=True)
+        unanswered = sum(key not in work.answers for key in asked_for)
+        if warned() and unanswered:
+            raise stopped(str(trials_path), len(asked_for) - unanswered, len(asked_for))
         if errors:
             raise NotAnswered(
                 f"{trials_path}: {len(errors)} of {len(asked_for)} requests to {model_id} failed, "
@@ -112,7 +119,7 @@ def answer_all(
     folder   the dataset's folder; trials and responses lie in it where they always do
     runs     how many runs each setting has
     work     folder of the work files of this model and dataset, `<setting>/run-<k>.jsonl`
-    raises   NotAnswered at the end, if requests failed: every file that could be written is written
+    raises   NotAnswered at the end, if requests failed: every file that could be written is written; Stopped at once
     """
     backend = load(model, model_id) if backend is None else backend
     counts, lacking = [], []

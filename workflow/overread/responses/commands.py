@@ -32,8 +32,10 @@ def answer(
 ) -> None:
     """Ask a model what it has not answered yet, and write its responses."""
     from overread.responses.answering import answer_trials
+    from overread.stopping import heeding_warnings
 
-    answer_trials(trials, _model(model), model_id, work, out, attested=attested or (), ledger=ledger)
+    with heeding_warnings():
+        answer_trials(trials, _model(model), model_id, work, out, attested=attested or (), ledger=ledger)
 
 
 @app.command("answer-all")
@@ -52,12 +54,14 @@ def answer_all_command(
     from overread.errors import BadInput
     from overread.records import one_line
     from overread.responses.answering import answer_all
+    from overread.stopping import heeding_warnings
 
     try:
         asked = TypeAdapter(dict[str, int]).validate_json(runs)
     except ValidationError as error:
         raise BadInput(f"--runs: {one_line(error)}") from None
-    answer_all(dataset, _model(model), model_id, asked, work, attested=attested or (), ledger=ledger)
+    with heeding_warnings():
+        answer_all(dataset, _model(model), model_id, asked, work, attested=attested or (), ledger=ledger)
 
 
 def _model(text: str) -> Model:

@@ -7,7 +7,7 @@ counted and left alone. Both mean only that a request is asked again.
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import json
 import os
 import time
@@ -19,6 +19,7 @@ from typing import Any, Generic, Self, TypeVar
 from overread.errors import BadInput
 from overread.records import content_hash
 from overread.responses.backends import Answer
+from overread.responses.locking import Lock
 
 A = TypeVar("A")
 
@@ -39,6 +40,7 @@ class KeptAnswers(Generic[A]):
         self.kind = kind
         self.answers: dict[str, A] = {}
         self.damaged = 0
+        self.lock = Lock(path)
 
     def __enter__(self) -> Self:
         try:
@@ -47,38 +49,44 @@ class KeptAnswers(Generic[A]):
         except OSError as error:
             raise BadInput(f"{self.path}: can't be opened as a work file ({error.strerror})") from None
         try:
-            # The kernel lets go of the lock when its holder dies, however it dies.
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            self.lock.take(self._file)
+            self._read()
+        except BaseException:
+            self.lock.release()
             self._file.close()
-            raise BadInput(f"{self.path}: another job is writing this work file; wait for it, or end it") from None
-        except OSError as error:
-            self._file.close()
-            raise BadInput(
-                f"{self.path}: can't be locked ({error.strerror}); results must lie on a file system with file locks"
-            ) from None
-        self._read()
+            raise
         self._synced = time.monotonic()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            os.fsync(self._file.fileno())
-        finally:
-            self._file.close()
+        # On a full disk the error that is on its way says more than one of the closing.
+        with contextlib.suppress(OSError) if error is not None else contextlib.nullcontext():
+            try:
+                os.fsync(self._file.fileno())
+            finally:
+                self.lock.release()
+                self._file.close()
 
     def append(self, request: str, answer: A) -> None:
-        """Keep an answer. It survives the death of this process at once, and that of the machine after a second."""
+        """Keep an answer. It survives the death of this process at once, and that of the machine after a second.
+
+        raises  BadInput if it can't be written: the disk or the quota is full
+        """
         body = asdict(answer)  # type: ignore[call-overload]
         line = json.dumps({"request": request, "answer": body, "check": content_hash([request, body])})
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-        self.answers[request] = answer
-        if time.monotonic() - self._synced > _SYNC_SECONDS:
-            os.fsync(self._file.fileno())
-            self._synced = time.monotonic()
+        try:
+            self._file.write(line.encode() + b"\n")
+            self._file.flush()
+            self.answers[request] = answer
+            if time.monotonic() - self._synced > _SYNC_SECONDS:
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
+        except OSError as error:
+            raise BadInput(
+                f"{self.path}: can't be written ({error.strerror}): make room and start again; what there is is kept"
+            ) from None
 
     def _read(self) -> None:
         self._file.seek(0)

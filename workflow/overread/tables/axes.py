@@ -1,10 +1,13 @@
-"""The parts of a figure: bands down the page, points with intervals, the noise floor, and the legend."""
+"""The parts of a figure: pages, bands down the page, points with intervals, the noise floor, and the legend.
+
+A figure that would not be legible on one printed page goes over several, each of which stands by itself.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from overread.tables.rows import Row, number, ordered, where
 from overread.tables.style import FAINT, GREY, INK, WIDTH, Mark
@@ -12,6 +15,12 @@ from overread.tables.style import FAINT, GREY, INK, WIDTH, Mark
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Key = TypeVar("Key")
+ROOMY, LEGIBLE = 0.14, 0.1
+"""Inches a row, where there is room for it and where there is not."""
+PAGE = 8.6
+"""Inches of panels on a page: what A4 and Letter hold beside margins, legend and caption."""
 
 BASELINES: Mapping[str, Literal["-"] | tuple[float, tuple[float, float]]] = {
     "chance": "-",
@@ -64,11 +73,6 @@ def _merged(sequences: Sequence[Sequence[str]]) -> list[str]:
     return whole
 
 
-def step_of(rows: float) -> float:
-    """Inches a row: roomy for a few, and never so many inches that a page of 22 would not hold them, if legible."""
-    return min(0.17, max(0.075, 22 / max(rows, 1)))
-
-
 def band_axis(axis: Axes, panel: Bands, names: Callable[[str], str] = str) -> None:
     axis.set_ylim(panel.height, 0)
     axis.set_yticks([panel.middle(item) for item in panel.items], [names(item) for item in panel.items])
@@ -88,10 +92,12 @@ def limits_of(rows: Sequence[Row], *columns: str) -> tuple[float, float]:
 
 
 def percent_axis(axis: Axes, limits: tuple[float, float]) -> None:
+    """An axis across, between `limits` in per cent, whose numbers stand under each panel."""
     low, high = limits
     axis.grid(axis="x", color=FAINT, linewidth=0.6)
     axis.set_xlim(low - 0.015 * (high - low), high + 0.015 * (high - low))
     axis.locator_params(axis="x", nbins=6, steps=[1, 2, 5, 10])
+    axis.tick_params(labelbottom=True)
     if low < 0:
         axis.axvline(0, color=INK, linewidth=0.8, zorder=1.5)
 
@@ -159,6 +165,74 @@ def empty_page() -> Figure:
     figure = page(0.8)
     figure.text(0.5, 0.5, "The table has no rows to draw.", ha="center", va="center", color=GREY)
     return figure
+
+
+def banded_pages(
+    strips: Sequence[tuple[Key, Bands]], look: Mapping[str, Mark], *, across: int = 1, head: float = 0.55,
+    roomy: float = ROOMY, sharex: bool | Literal["col"] = True, sharey: bool | Literal["row"] = False,
+) -> Iterator[tuple[Figure, list[tuple[Key, Bands, list[Axes]]]]]:  # fmt: skip
+    """Pages of strips of panels, one strip under the other; yields each page with its strips' panels.
+
+    strips  each with the bands that its panels share; one that is longer than a page goes on on the next
+    across  panels a strip
+    head    inches above and below a strip's bands
+    roomy   inches a row, if all fits on one page
+    """
+    parts = [(key, part) for key, panel in strips for part in _cut(panel, head)]
+    pages: list[list[tuple[Key, Bands]]] = [[]]
+    for key, panel in parts:
+        if pages[-1] and sum(one.height * LEGIBLE + head for _, one in [*pages[-1], (key, panel)]) > PAGE:
+            pages.append([])
+        pages[-1].append((key, panel))
+    for on_page in pages:
+        rows = sum(panel.height for _, panel in on_page)
+        step = min(roomy, max(LEGIBLE, (PAGE - head * len(on_page)) / rows))
+        heights = [panel.height * step + head for _, panel in on_page]
+        figure = page(sum(heights) + 0.35 + legend_height(look))
+        grid = figure.subplots(
+            len(on_page), across, sharex=sharex, sharey=sharey, squeeze=False, height_ratios=heights
+        )  # fmt: skip
+        yield figure, [(key, panel, list(line)) for (key, panel), line in zip(on_page, grid, strict=True)]
+
+
+def _cut(panel: Bands, head: float) -> list[Bands]:
+    """The bands in parts that a page holds, of about equal length; an item is never cut."""
+    most = max(1, int((PAGE - head) / LEGIBLE / (len(panel.models) + panel.gap)))
+    count = -(-len(panel.items) // most)
+    size = -(-len(panel.items) // count)
+    return [
+        Bands(panel.items[start : start + size], panel.models, panel.gap) for start in range(0, len(panel.items), size)
+    ]
+
+
+def small_panels(
+    panels: Sequence[Key], look: Mapping[str, Mark], *, across: int, inches: float
+) -> Iterator[tuple[Figure, list[tuple[Key, Axes]]]]:
+    """Pages of small panels of one height in `inches`, row by row; yields each page with its panels.
+
+    Labels that panels of a row or a column share stand at the left and at the lowest.
+    """
+    a_page = across * max(1, int(PAGE / inches))
+    for start in range(0, len(panels), a_page):
+        on_page = panels[start : start + a_page]
+        wide = min(across, len(panels))
+        down = -(-len(on_page) // wide)
+        figure = page(inches * down + 0.35 + legend_height(look))
+        axes = list(figure.subplots(down, wide, sharey=True, squeeze=False).flat)
+        for axis in axes[len(on_page) :]:
+            axis.set_visible(False)
+        yield figure, list(zip(on_page, axes, strict=False))
+
+
+def outer_labels(placed: Sequence[tuple[object, Axes]], across: str, up: str) -> None:
+    """Name the axes of small panels once a row and once a column."""
+    for _, axis in placed:
+        spec = axis.get_subplotspec()
+        assert spec is not None
+        if spec.is_first_col():
+            axis.set_ylabel(up)
+        if spec.rowspan.stop * spec.get_gridspec().ncols + spec.colspan.start >= len(placed):
+            axis.set_xlabel(across)
 
 
 def _columns(look: Mapping[str, Mark]) -> int:

@@ -30,6 +30,23 @@ def make_command(
         typer.echo(f"wrote {path}")
 
 
+@app.command("human")
+def human_command(
+    results: Results,
+    spec: Spec,
+    subsets: Annotated[str, typer.Option(help="the section `human` of the config, as JSON")],
+    out: Annotated[Path, typer.Option(help="the folder for the CSV files")],
+) -> None:
+    """Set people's ratings beside the models, on the same questions."""
+    from overread.config import HumanSubset
+    from overread.tables.human import make_human_tables
+    from overread.tables.spec import TablesSpec
+
+    sections = {name: HumanSubset.model_validate(one) for name, one in _mapping("--subsets", subsets).items()}
+    for path in make_human_tables(results, TablesSpec.model_validate_json(_text(spec)), sections, out):
+        typer.echo(f"wrote {path}")
+
+
 @app.command("figures")
 def figures_command(
     tables: Annotated[Path, typer.Argument(help="the folder of the CSV files")],
@@ -43,11 +60,16 @@ def figures_command(
 
 
 @app.command("report")
-def report_command(results: Results, spec: Spec, out: Annotated[Path, typer.Option(help="the HTML file")]) -> None:
+def report_command(
+    results: Results,
+    spec: Spec,
+    out: Annotated[Path, typer.Option(help="the HTML file")],
+    human: Annotated[bool, typer.Option("--human", help="show the tables of readers")] = False,
+) -> None:
     """Write the report, one HTML file that opens offline."""
     from overread.tables import report
 
-    report.write(results, _mapping(str(spec), _text(spec)), out)
+    report.write(results, _mapping(str(spec), _text(spec)), out, human=human)
 
 
 def _text(path: Path) -> str:

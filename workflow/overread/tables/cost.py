@@ -14,6 +14,9 @@ COLUMNS = (
     "dataset", "model", "setting", "runs", "requests", "prompt_tokens", "prefilled_tokens", "completion_tokens",
     "images_encoded", "seconds", "device", "gpus", "gpu_hours", "peak_gb", "dollars", "jobs",
 )  # fmt: skip
+COUNTS = (
+    "requests", "prompt_tokens", "prefilled_tokens", "completion_tokens", "images_encoded", "gpus", "jobs",
+)  # fmt: skip
 ALL = "all"
 """The setting of a row that sums a model's settings."""
 
@@ -33,7 +36,8 @@ def cost_table(results: Path, cells: Iterable[Cell]) -> pd.DataFrame:
     for key, settings in found.items():
         whole = (ALL, sum(runs for _, runs, _ in settings), _together([cost for _, _, cost in settings]))
         rows += [[*key, *_row(*each)] for each in (*settings, whole)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    # A blank would make floats of a column's whole numbers.
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(COUNTS, "Int64"))
 
 
 def _recorded(path: Path) -> Cost | None:

@@ -89,12 +89,12 @@ def examples(results: Path, dataset: str, modality: str, spec: Mapping[str, Any]
     raises  BadInput if a file of the run is missing or damaged, or if a trial turns out to be restricted
     """
     ran = {(cell["model"], cell["setting"]) for cell in spec["cells"] if cell["dataset"] == dataset}
-    models_of = {name: _models(pair, ran) for name, pair in _swap_pairs(spec).items()}
+    models_of = {name: _models(pair, ran) for name, pair in swap_pairs(spec).items()}
     models_of = {name: models for name, models in models_of.items() if models}
     if not models_of:
         return []
     chosen = min(models_of, key=lambda name: (-len(models_of[name]), name))
-    pair = _swap_pairs(spec)[chosen]
+    pair = swap_pairs(spec)[chosen]
     answers = _Answers(results / dataset)
     flips = _flips(answers, pair, models_of[chosen])
     trials = {setting: _heads(results / dataset / "trials" / setting / "run-1.parquet") for setting in pair}
@@ -134,7 +134,7 @@ def examples(results: Path, dataset: str, modality: str, spec: Mapping[str, Any]
 # -- which comparisons, which models ---------------------------------------------------------------------------------
 
 
-def _swap_pairs(spec: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def swap_pairs(spec: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Comparisons of flips that swap the image alone: the setting with the own image, then the substitute's.
 
     Those that hide the report from layers are left out: a sweep would bury the others.
@@ -197,7 +197,7 @@ def _given(
 ) -> list[Given]:
     rows = []
     for comparison, models in sorted(models_of.items()):
-        pair = _swap_pairs(spec)[comparison]
+        pair = swap_pairs(spec)[comparison]
         for model in models:
             own, other = (answers.of(model, setting).get(question) for setting in pair)
             if own is None or other is None:

@@ -28,6 +28,18 @@ FIGURE_TEXTS = {
         "Forest plot in three columns: two flip rates in per cent, side by side, and their difference in points; a "
         "band for each finding, a marker for each model.",
     ),
+    "margins": (
+        "In which share of the questions the margin moves further in the first comparison of a difference than in the "
+        "second, with {level} intervals. An answer can stay while its margin moves.",
+        "Dot plot of shares of questions in per cent: a panel for each dataset, a band for each difference of two flip "
+        "rates, a marker for each model.",
+    ),
+    "own_label": (
+        "Accuracy for the image shown: each arm of an image swap, scored against the study whose image it shows, with "
+        "{level} intervals. For X-rays that is agreement with labels drawn from reports.",
+        "Dot plot of accuracy in per cent: a panel for each dataset, a band for each arm of an image swap, a marker "
+        "for each model.",
+    ),
     "layers": (
         "How often the answer flips when the image is swapped, with the report hidden from a layer on, or in one layer "
         "alone; shaded are {level} intervals. The lines are the same with the report in full view and without one. "

@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from overread.tables.axes import FLOOR, empty_page, legend, legend_height, page
+from overread.tables.axes import FLOOR, empty_page, is_measured, legend, outer_labels, small_panels
 from overread.tables.rows import COLUMNS, Row, number, where
-from overread.tables.style import FAINT, Mark, save
+from overread.tables.style import FAINT, Mark, save_pages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MODES = {"from": "Report hidden from a layer on", "only": "Report hidden in one layer"}
-REFERENCES: Mapping[str, Literal["--", ":"]] = {"in_view": "--", "no_report": ":"}
-"""Columns of layers.csv that name what a curve is read against, and how it is drawn."""
+REFERENCES: Mapping[str, Literal["--", ":"]] = {"in_view_rate": "--", "no_report_rate": ":"}
+"""What a curve is read against, and how it is drawn."""
+BESIDE = (*REFERENCES, "floor", "floor_low", "floor_high")
+"""What the figure's data have beside the columns of layers.csv."""
 LINES: Mapping[str, Literal["--", ":"]] = {"Report in full view": "--", "No report": ":"}
 """The same in words."""
 Panel = tuple[str, str, str, str, str]
@@ -25,30 +27,40 @@ Panel = tuple[str, str, str, str, str]
 def draw_layers(layers: Sequence[Row], flips: Sequence[Row], look: Mapping[str, Mark], out: Path) -> None:
     """`layers`: a panel a dataset, way of hiding and family of settings; a curve a model, in its interval.
 
-    flips  where the two lines and the noise floors come from
+    flips  where the two lines and the noise floors come from; they are written beside the rows of layers.csv
     """
     if not layers:
-        save(empty_page(), [], COLUMNS["layers"], out, "layers")
+        save_pages([empty_page()], [], [*COLUMNS["layers"], *BESIDE], out, "layers")
         return
-    panels: dict[Panel, list[Row]] = {}
-    for row in layers:
-        panels.setdefault(_panel(row, layers), []).append(row)
-    across = min(2, len(panels))
-    down = -(-len(panels) // across)
-    figure = page(2.6 * down + 0.35 + legend_height(look))
-    axes = figure.subplots(down, across, sharey=True, squeeze=False)
     overall = {(row["dataset"], row["model"], row["comparison"]): row for row in where(flips, group="all")}
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    found = []
-    for axis, ((dataset, mode, _, _, stem), rows) in zip(axes.flat, sorted(panels.items()), strict=False):
-        axis.set_title("\n".join(part for part in (dataset, MODES[mode], stem) if part), fontsize=7.5)
-        found.append(_curves(axis, rows, overall, look))
-    for axis in axes[:, 0]:
-        axis.set_ylabel("Answers that flip (%)")
-    axes.flat[0].set_ylim(bottom=0)
-    legend(figure, look, {row["model"] for row in layers}, floor=any(found), lines=LINES)
-    save(figure, layers, COLUMNS["layers"], out, "layers")
+    rows = [{**row, **_beside(row, overall)} for row in layers]
+    panels: dict[Panel, list[Row]] = {}
+    for row in rows:
+        panels.setdefault(_panel(row, rows), []).append(row)
+    figures = []
+    for figure, placed in small_panels(sorted(panels), look, across=2, inches=2.6):
+        for panel, axis in placed:
+            dataset, mode, _, _, stem = panel
+            axis.set_title("\n".join(part for part in (dataset, MODES[mode], stem) if part), fontsize=7.5)
+            _curves(axis, panels[panel], look)
+        outer_labels(placed, "Layer, from 0", "Answers that flip (%)")
+        placed[0][1].set_ylim(bottom=0)
+        legend(figure, look, {row["model"] for row in rows}, floor=is_measured(rows), lines=LINES)
+        figures.append(figure)
+    save_pages(figures, rows, list(rows[0]), out, "layers")
+
+
+def _beside(row: Row, overall: Mapping[tuple[str, str, str], Row]) -> Row:
+    """What a row is read against: the rates with the report in full view and without one, and the noise floor."""
+    in_view, no_report, own = (
+        overall.get((row["dataset"], row["model"], row[name]), {}) for name in ("in_view", "no_report", "comparison")
+    )
+    floors = in_view or own
+    return {
+        "in_view_rate": in_view.get("flip_rate", ""),
+        "no_report_rate": no_report.get("flip_rate", ""),
+        **{name: floors.get(name, "") for name in ("floor", "floor_low", "floor_high")},
+    }
 
 
 def _panel(row: Row, layers: Sequence[Row]) -> Panel:
@@ -60,11 +72,8 @@ def _panel(row: Row, layers: Sequence[Row]) -> Panel:
     return (*key, stem)
 
 
-def _curves(
-    axis: Axes, rows: Sequence[Row], overall: Mapping[tuple[str, str, str], Row], look: Mapping[str, Mark]
-) -> bool:
-    """Draw the curves of a panel, their lines and floors; returns whether any noise floor is known."""
-    known = False
+def _curves(axis: Axes, rows: Sequence[Row], look: Mapping[str, Mark]) -> None:
+    """Draw the curves of a panel, with their lines and floors."""
     for model in sorted({row["model"] for row in rows}):
         own = sorted(where(rows, model=model), key=lambda row: int(row["layer"]))
         mark = look[model]
@@ -79,21 +88,14 @@ def _curves(
             [_percent(row["high"]) for row in ends], color=mark.colour, alpha=0.15, linewidth=0, zorder=2,
         )  # fmt: skip
         for column, style in REFERENCES.items():
-            other = overall.get((own[0]["dataset"], model, own[0][column]))
-            if other is not None:
-                axis.axhline(_percent(other["flip_rate"]), color=mark.colour, linewidth=1, linestyle=style, zorder=1.5)
-        floor = overall.get((own[0]["dataset"], model, own[0]["in_view"])) or overall.get(
-            (own[0]["dataset"], model, own[0]["comparison"])
-        )
-        if floor is not None and number(floor["floor"]) is not None:
-            known = True
-            low, high = floor["floor_low"] or floor["floor"], floor["floor_high"] or floor["floor"]
+            if own[0][column]:
+                axis.axhline(_percent(own[0][column]), color=mark.colour, linewidth=1, linestyle=style, zorder=1.5)
+        if own[0]["floor"]:
+            low, high = own[0]["floor_low"] or own[0]["floor"], own[0]["floor_high"] or own[0]["floor"]
             axis.axhspan(_percent(low), _percent(high), color=FLOOR, alpha=0.6, linewidth=0, zorder=1)
-            axis.axhline(_percent(floor["floor"]), color=FLOOR, linewidth=1, zorder=1)
-    axis.set_xlabel("Layer, from 0")
+            axis.axhline(_percent(own[0]["floor"]), color=FLOOR, linewidth=1, zorder=1)
     axis.locator_params(axis="x", integer=True)
     axis.grid(axis="y", color=FAINT, linewidth=0.6)
-    return known
 
 
 def _percent(text: str) -> float:

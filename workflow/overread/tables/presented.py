@@ -113,18 +113,6 @@ def accuracy(rows: Sequence[Row], labels: Mapping[str, str], level: str) -> list
     ]
 
 
-def wide(rows: Sequence[Row], labels: Mapping[str, str]) -> list[Presented]:
-    """Already in per cent; a condition that a dataset does not have is left out of its table."""
-    tables = []
-    for name in ordered(rows, "dataset"):
-        own = where(rows, dataset=name)
-        conditions = [column for column in columns(own)[3:] if any(row[column].strip() for row in own)]
-        parts = [(Column("Model", False), text("model", labels)), (Column("Input", False), text("input"))]
-        parts += [(Column(column[:1].upper() + column[1:]), plain(column, 1)) for column in conditions]
-        tables.append(make(f"Accuracy by condition on {name}, per cent", parts, own, dataset=name))
-    return tables
-
-
 def _flip_parts(labels: Mapping[str, str], level: str, second: tuple[Column, Writer]) -> list[tuple[Column, Writer]]:
     return [
         (Column("Model", False), text("model", labels)),
@@ -182,8 +170,9 @@ def effects(rows: Sequence[Row], labels: Mapping[str, str], level: str) -> list[
     ]
 
 
-def positions(rows: Sequence[Row], labels: Mapping[str, str]) -> list[Presented]:
-    """A row a model and setting, three columns a place."""
+def positions(rows: Sequence[Row], accuracy: Sequence[Row], labels: Mapping[str, str]) -> list[Presented]:
+    """A row a model and setting, three columns a place, and how many answers and patients stand behind it."""
+    counts = {(row["dataset"], row["model"], row["setting"]): row for row in accuracy}
     tables = []
     for name in ordered(rows, "dataset"):
         own = where(rows, dataset=name)
@@ -191,6 +180,8 @@ def positions(rows: Sequence[Row], labels: Mapping[str, str]) -> list[Presented]
         merged: dict[tuple[str, str], Row] = {}
         for row in own:
             line = merged.setdefault((row["model"], row["setting"]), {k: row[k] for k in ("model", "setting", "rstd")})
+            behind = counts.get((name, row["model"], row["setting"]), {})
+            line.update({column: behind.get(column, "") for column in ("answered", "patients")})
             line.update({f"{kind}{row['position']}": row[kind] for kind in ("gold_share", "chosen_share", "recall")})
         parts = [(Column("Model", False), text("model", labels)), (Column("Setting", False), text("setting"))]
         for place in places:
@@ -199,7 +190,11 @@ def positions(rows: Sequence[Row], labels: Mapping[str, str]) -> list[Presented]
                 (Column(f"Chosen {place}, %"), percent(f"chosen_share{place}")),
                 (Column(f"Recall at {place}, %"), percent(f"recall{place}")),
             ]
-        parts.append((Column("RStd"), plain("rstd", 1)))
+        parts += [
+            (Column("RStd"), plain("rstd", 1)),
+            (Column("Answers"), whole("answered")),
+            (Column("Patients"), whole("patients")),
+        ]
         tables.append(make(f"Places of the answers on {name}", parts, list(merged.values()), dataset=name))
     return tables
 
@@ -232,10 +227,16 @@ def blind_hits(rows: Sequence[Row], labels: Mapping[str, str]) -> Presented:
         (Column("Topic", False), text("topic")),
         (Column("Question", False), text("stem")),
         (Column("Answered correctly by", False), models),
-        (Column("Of the models asked, %"), percent("share_of_models")),
+        (Column("Of the models asked"), _of_models),
     ]
     shown = rows[:BLIND_HITS_SHOWN]
     return make(f"Correct without image and report: the first {len(shown)} of {len(rows):,} questions", parts, shown)
+
+
+def _of_models(row: Row) -> Cell:
+    """`1 of 4`: the models that are named, and those that their share says were asked."""
+    found, share = len(row["models"].split(";")), number(row["share_of_models"])
+    return Cell(DASH if not share else f"{found} of {round(found / share)}")
 
 
 def cost(rows: Sequence[Row], labels: Mapping[str, str]) -> Presented:

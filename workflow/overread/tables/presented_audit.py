@@ -14,14 +14,27 @@ SHOWN = {"question": "Question alone", "report": "Report", "image": "Image", "bo
 MODES = {"from": "From the layer on", "only": "In the layer alone"}
 
 
-def significance(rows: Sequence[Row], labels: Labels) -> list[Presented]:
-    """All tests in one table, since they are adjusted together."""
+def significance(rows: Sequence[Row], flips: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    """All tests in one table, since they are adjusted together. The interval is that of the rate over all pairs, of
+    which a test with reruns uses a part.
+    """
+    whole_rates = {(row["dataset"], row["model"], row["comparison"]): row for row in where(flips, group="all")}
+
+    def over_all(row: Row) -> Cell:
+        found = whole_rates.get((row["dataset"], row["model"], row["comparison"]))
+        return (
+            Cell(DASH)
+            if found is None
+            else Cell(f"{percent('flip_rate')(found).text} {between('low', 'high')(found).text}")
+        )
+
     parts = [
         (Column("Model", False), text("model", labels)),
         (Column("Dataset", False), text("dataset")),
         (Column("Image swap", False), text("comparison")),
         (Column("Report", False), text("report")),
-        (Column("Flips %"), percent("flip_rate")),
+        (Column(f"Flips % [{level}]"), over_all),
+        (Column("In the test %"), percent("flip_rate")),
         (Column("Asked again %"), _floor_of_test),
         (Column("Surplus, points"), signed("surplus")),
         (Column("p, one-sided"), _p("p")),

@@ -21,12 +21,15 @@ import yaml
 
 from overread.errors import BadInput
 from overread.records import Study, read_columns, replacing
-from overread.tables import presented, presented_audit, words
+from overread.tables import presented, presented_audit, presented_human, words
+from overread.tables.brief import in_brief
 from overread.tables.contrasts import Tables, contrast
 from overread.tables.evidence import FEW_PATIENTS, FEWEST_PATIENTS
 from overread.tables.examples import examples
 from overread.tables.figure_texts import FIGURE_TEXTS
+from overread.tables.methods import MODALITIES, Data, methods
 from overread.tables.plots import FIGURES
+from overread.tables.presented_conditions import conditions
 from overread.tables.rows import Row, read
 from overread.tables.seen import seen
 from overread.tables.verdict import judge
@@ -54,11 +57,16 @@ WHEN = {"never": "never", "later": "not in this version", "missing": "something 
 """When a cell can be run, by what the plan calls it."""
 
 
-def write(results: Path, spec: dict[str, Any], out: Path) -> None:
+DATA = (*(name for name in TABLES if name != "blind_hits"), "cost")
+"""The tables that the report holds as files to keep. Questions stay beside it: they are many."""
+
+
+def write(results: Path, spec: dict[str, Any], out: Path, *, human: bool = False) -> None:
     """Write the report of the run in `results` as the file `out`.
 
     spec    name, title, cells, settings, comparisons, effects, statistics, models, datasets, config_hash and not_run,
-            as JSON has them; their order changes nothing
+            and views if it has them, as JSON has them; their order changes nothing
+    human   whether the tables of readers are part of the run: a file left by an earlier config is not
     raises  BadInput if a key of the spec, a table, a figure or a file of the run is missing or damaged
     """
     import jinja2
@@ -71,7 +79,7 @@ def write(results: Path, spec: dict[str, Any], out: Path) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("report.html.j2").render(_content(results, spec))
+    page = environment.get_template("report.html.j2").render(_content(results, spec, human=human))
     with replacing(out) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
@@ -87,9 +95,10 @@ def _canonical(spec: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def _content(results: Path, spec: dict[str, Any]) -> dict[str, Any]:
+def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, Any]:
     """Everything that the template sets."""
-    tables = {name: read(results / "tables", name) for name in TABLES}
+    folder = results / "tables"
+    tables = {name: read(folder, name) for name in TABLES}
     labels = {name: model["label"] for name, model in spec["models"].items()}
     level = f"{round(100 * spec['statistics']['level'], 1):g}{words.SPACE}%"
     names = sorted({cell["dataset"] for cell in spec["cells"]})
@@ -99,6 +108,10 @@ def _content(results: Path, spec: dict[str, Any]) -> dict[str, Any]:
     swaps = [row for row in tables["flips"] if (row["dataset"], row["comparison"]) not in hidden]
     asked = sorted({(cell["dataset"], cell["model"]) for cell in spec["cells"]})
     judgements = [judge(dataset, model, evidence, spec) for dataset, model in asked]
+    of_dataset = {name: [one for one in judgements if one.dataset == name] for name in names}
+    modalities = {source.name: source.modality for source in sources}
+    versions = _versions()
+    significance = tables["significance"]
     return {
         "spec": spec,
         "labels": labels,
@@ -106,37 +119,43 @@ def _content(results: Path, spec: dict[str, Any]) -> dict[str, Any]:
         "fewest_patients": FEWEST_PATIENTS,
         "few_patients": FEW_PATIENTS,
         "sources": sources,
+        "modalities": MODALITIES,
         "made": [source.name for source in sources if source.semi_synthetic],
         "restricted": [source.name for source in sources if source.restricted],
-        "judgements": {name: [one for one in judgements if one.dataset == name] for name in names},
+        "briefs": {name: in_brief(of_dataset[name], evidence, labels) for name in names},
+        "judgements": of_dataset,
         "settings": {name: spec["settings"][name] for name in sorted({cell["setting"] for cell in spec["cells"]})},
         "describe": words.describe,
         "comparisons": _comparisons(spec),
         "models": [(name, spec["models"][name]) for name in sorted({cell["model"] for cell in spec["cells"]})],
         "about_model": _about_model,
         "dataset_table": presented.datasets(tables["dataset"]),
+        "conditions_tables": conditions(tables["accuracy"], labels, spec, level, modalities),
+        "readers": presented_human.readers(folder, labels, level) if human else None,
         "accuracy_tables": presented.accuracy(tables["accuracy"], labels, level),
-        "wide_tables": presented.wide(tables["accuracy_wide"], labels),
         "flips_tables": presented.flips(swaps, labels, level),
         "group_tables": presented.flips_by_group(swaps, labels, level),
         "effects_tables": presented.effects(tables["effects"], labels, level),
         "audit": {
-            "significance": presented_audit.significance(tables["significance"], labels),
+            "significance": presented_audit.significance(significance, tables["flips"], labels, level),
             **{
                 name: getattr(presented_audit, name)(tables[name], labels, level)
                 for name in ("noise", "findings", "margins", "own_label", "modality", "layers")
             },
         },
-        "tests": len(tables["significance"]),
-        "positions_tables": presented.positions(tables["positions"], labels),
-        "cost": presented.cost(_cost(results / "tables"), labels),
+        "tests": len(significance),
+        "positions_tables": presented.positions(tables["positions"], tables["accuracy"], labels),
+        "cost": presented.cost(_cost(folder), labels),
         "blind_hits": presented.blind_hits(tables["blind_hits"], labels),
         "not_run": _not_run(spec, labels),
-        "figures": [_figure(results / "figures", name, level) for name in FIGURES],
+        "figures": {name: _figure(results / "figures", name, level) for name in FIGURES},
+        "data": {name: _file(folder / f"{name}.csv") for name in _kept(folder, human=human)},
         "seen": [one for source in sources if not source.restricted for one in [seen(results, source.name)] if one],
         "examples": _examples(results, sources, spec),
+        "methods": methods(spec, [source.data for source in sources], significance, dict(versions)),
         "config": _as_yaml(spec),
-        "versions": _versions(),
+        "versions": versions,
+        "overread": dict(versions).get("overread", ""),
     }
 
 
@@ -161,6 +180,10 @@ class _Source:
     numbers: Row
     rejected: tuple[tuple[str, int], ...]
     unusable: int
+
+    @property
+    def data(self) -> Data:
+        return Data(self.name, self.modality, self.numbers, self.unusable, self.semi_synthetic)
 
 
 def _source(results: Path, name: str, spec: Mapping[str, Any], table: list[Row]) -> _Source:
@@ -296,19 +319,48 @@ def _shortened(text: str) -> str:
 # -- figures and versions --------------------------------------------------------------------------------------------
 
 
-def _figure(folder: Path, name: str, level: str) -> dict[str, str]:
-    path = folder / f"{name}.svg"
-    try:
-        content = base64.b64encode(path.read_bytes()).decode()
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; draw the figures first") from None
+@dataclass(frozen=True)
+class _File:
+    """A file that the report holds, to be kept by a click: its path in the run's folder, and its content."""
+
+    path: str
+    uri: str
+
+
+def _kept(folder: Path, *, human: bool) -> list[str]:
+    """The tables that are given along; a run that kept no account has no table of it."""
+    names = [*DATA, *(presented_human.TABLES if human else ())]
+    return [name for name in names if name != "cost" or (folder / "cost.csv").exists()]
+
+
+def _file(path: Path) -> _File:
+    return _File(f"{path.parent.name}/{path.name}", f"data:text/csv;charset=utf-8;base64,{_encoded(path)}")
+
+
+def _encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure, its pages as images."""
+
+    name: str
+    pages: tuple[str, ...]
+    caption: str
+    alt: str
+    data: _File
+
+
+def _figure(folder: Path, name: str, level: str) -> _Figure:
     caption, alt = FIGURE_TEXTS[name]
-    return {
-        "name": name,
-        "uri": f"data:image/svg+xml;base64,{content}",
-        "caption": caption.format(level=level),
-        "alt": f"{alt} The numbers stand in the tables below.",
-    }
+    later = sorted(folder.glob(f"{name}-[0-9]*.svg"), key=lambda path: int(path.stem.rpartition("-")[2]))
+    try:
+        pages = [f"data:image/svg+xml;base64,{_encoded(path)}" for path in (folder / f"{name}.svg", *later)]
+        data = _file(folder / f"{name}.csv")
+    except FileNotFoundError as error:
+        raise BadInput(f"{error.filename}: no such file; draw the figures first") from None
+    return _Figure(name, tuple(pages), caption.format(level=level), alt, data)
 
 
 def _versions() -> list[tuple[str, str]]:

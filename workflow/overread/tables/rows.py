@@ -28,6 +28,17 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "high_first", "rate_second", "low_second", "high_second", "difference", "low", "high", "floor", "floor_low",
         "floor_high",
     ),
+    "human": (
+        "rater", "subset", "questions", "accuracy", "low", "high", "agreement", "relevance", "confidence",
+        "answerable", "kind", "dataset", "model", "setting", "runs", "patients", "raters", "cant_tell",
+        "no_consensus", "unparsed", "refused", "truncated", "failed", "chance", "always_first", "agreement_low",
+        "agreement_high", "relevance_low", "relevance_high", "answerable_low", "answerable_high", "seconds_median",
+    ),
+    "human_differences": (
+        "subset", "rater", "kind", "dataset", "model", "setting", "questions", "patients", "human", "model_accuracy",
+        "difference", "low", "high",
+    ),
+    "human_agreement": ("subset", "of", "statistic", "raters", "items", "value", "low", "high", "note"),
     "layers": (
         "dataset", "model", "mode", "layer", "flip_rate", "low", "high", "pairs", "patients", "comparison", "in_view",
         "no_report",

@@ -84,10 +84,17 @@ def drawing() -> Iterator[None]:
 
 def save(figure: Figure, rows: Sequence[Row], columns: Sequence[str], out: Path, name: str) -> None:
     """Write `<name>.svg`, `<name>.png` and the rows they show as `<name>.csv`, without dates or versions in them."""
-    with replacing(out / f"{name}.svg") as temporary:
-        figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
-    with replacing(out / f"{name}.png") as temporary:
-        figure.savefig(temporary, format="png", metadata={"Software": None})
+    save_pages([figure], rows, columns, out, name)
+
+
+def save_pages(figures: Sequence[Figure], rows: Sequence[Row], columns: Sequence[str], out: Path, name: str) -> None:
+    """As `save`, of a figure of several pages: those after the first are called `<name>-2`, `<name>-3` ..."""
+    for number, figure in enumerate(figures, start=1):
+        page = name if number == 1 else f"{name}-{number}"
+        with replacing(out / f"{page}.svg") as temporary:
+            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+        with replacing(out / f"{page}.png") as temporary:
+            figure.savefig(temporary, format="png", metadata={"Software": None})
     with replacing(out / f"{name}.csv") as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(columns), lineterminator="\n", extrasaction="ignore")
         writer.writeheader()

@@ -29,6 +29,16 @@ OFTEN_UNREAD = 0.05
 """From this share of answers that could not be used on, a setting is named for it."""
 
 
+USES = (
+    ("Shows no use of the image", Answer.NONE),
+    ("Cannot tell whether it uses the image", Answer.CANNOT_TELL),
+    ("Use of the image was not tested", Answer.DESCRIPTION),
+    ("Reacts to the image; whether it reads it cannot be told", Answer.MORE),
+    ("Uses the image", Answer.MORE),
+)
+"""What a headline begins with, from the least use of the image to the most, and what it amounts to."""
+NO_USE, UNTOLD, UNTESTED, REACTS, USED = (words for words, _ in USES)
+
 ASPECTS = ("image", "report-effect", "report", "order", "layers", "other", "accuracy", "constant", "unread")
 """The order in which things are said."""
 
@@ -43,6 +53,16 @@ class Judgement:
     sentence: str
     """Whether its answers depend on the image beyond the noise floor, by the adjusted tests; empty without a swap."""
     statements: tuple[Statement, ...]
+
+    @property
+    def rank(self) -> int:
+        """How much use of the image is shown, as a place in `USES`."""
+        return next(place for place, (words, _) in enumerate(USES) if self.headline.startswith(words))
+
+    @property
+    def use(self) -> Answer:
+        """Whether any use of the image is shown."""
+        return USES[self.rank][1]
 
     @property
     def main(self) -> tuple[Statement, ...]:
@@ -174,11 +194,11 @@ def _headline(statements: Sequence[Statement]) -> str:
 
 def _use_of_image(statements: Sequence[Statement]) -> str:
     if not statements:
-        return "Use of the image was not tested"
+        return UNTESTED
     if any(one.reads for one in statements):
-        return "Uses the image"
+        return USED
     if any(one.answer is Answer.MORE for one in statements):
-        return "Reacts to the image; whether it reads it cannot be told"
+        return REACTS
     if all(one.answer is Answer.NONE for one in statements):
-        return "Shows no use of the image"
-    return "Cannot tell whether it uses the image"
+        return NO_USE
+    return UNTOLD

@@ -41,6 +41,7 @@ from typing import Any
 from overread.config import CalibratedModel
 from overread.records import Trial
 from overread.responses.backends import Answer, Backend
+from overread.stopping import until_warned
 
 CONFIDENCE = {"report": 0.95, "image": 0.85, "guess": 0.6}
 """Probability of its answer in the log-probabilities, by what the answer rests on; the other options share the rest."""
@@ -64,7 +65,7 @@ class CalibratedBackend(Backend):
         return [trial.label, trial.image_label, shown, trial.patient if self.reliance.by_patient else None]
 
     def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
-        for trial in trials:
+        for trial in until_warned(trials):
             yield self._answer(trial)
 
     def _answer(self, trial: Trial) -> Answer:

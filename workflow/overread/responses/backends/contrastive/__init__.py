@@ -27,6 +27,7 @@ from overread.responses.backends.contrastive.encoder import Encoder, in_halves, 
 from overread.responses.backends.hardware import device_name, peak_bytes
 from overread.responses.backends.transformers.pictures import read_picture
 from overread.responses.backends.weights import folder_identity, versions
+from overread.stopping import until_warned
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +59,7 @@ class ContrastiveBackend(Backend):
     def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
         for trial in trials:
             self._check(trial)
-        for window in self._windows(trials):
+        for window in until_warned(self._windows(trials)):
             started = time.perf_counter()
             answers = self._answers(window, folder)
             seconds = (time.perf_counter() - started) / len(window)

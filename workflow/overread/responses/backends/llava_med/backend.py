@@ -32,11 +32,15 @@ class LlavaMedBackend(TransformersBackend):
             identity["vision_tower"] = folder_identity(Path(tower).expanduser(), self.model_id)
         return identity
 
-    def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
+    def _come(self, trials: Sequence[Trial], folder: Path) -> Iterator[tuple[int, Answer]]:
         # The place of a picture in its square is drawn anew for each run.
-        for run, some in groupby(trials, key=lambda trial: trial.run):
+        before = 0
+        for run, group in groupby(trials, key=lambda trial: trial.run):
+            some = list(group)
             self._prompts.run = run
-            yield from super().answer(list(some), folder)
+            for place, answer in super()._come(some, folder):
+                yield before + place, answer
+            before += len(some)
 
     @cached_property
     def network(self) -> LlavaMedNetwork:

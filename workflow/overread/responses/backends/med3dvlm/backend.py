@@ -34,10 +34,10 @@ class Med3dvlmBackend(TransformersBackend):
         identity["versions"] |= versions("nibabel", "scipy")
         return identity
 
-    def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
-        for trial, answer in zip(trials, super().answer(trials, folder), strict=True):
-            lettered = trial.readout == "choice" and answer.chosen is not None
-            yield replace(answer, text=LETTERS[answer.chosen or 0]) if lettered else answer
+    def _come(self, trials: Sequence[Trial], folder: Path) -> Iterator[tuple[int, Answer]]:
+        for place, answer in super()._come(trials, folder):
+            lettered = trials[place].readout == "choice" and answer.chosen is not None
+            yield place, replace(answer, text=LETTERS[answer.chosen or 0]) if lettered else answer
 
     @cached_property
     def network(self) -> Med3dvlmNetwork:

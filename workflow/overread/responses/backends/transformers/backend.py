@@ -17,7 +17,7 @@ from overread.config import TransformersModel, is_folder
 from overread.errors import BadInput
 from overread.progress import say
 from overread.records import Trial
-from overread.responses.backends import Answer, Backend
+from overread.responses.backends import Answer, Backend, Job
 from overread.responses.backends.order import by_shared_beginning
 from overread.responses.backends.transformers import copying, packing
 from overread.responses.backends.transformers.hiding import check_hiding
@@ -27,6 +27,7 @@ from overread.responses.backends.transformers.plain import Batches
 from overread.responses.backends.transformers.prompts import Prompt, Prompts, Shown, Unaskable
 from overread.responses.backends.transformers.readouts import READOUTS, is_yes_no
 from overread.responses.backends.weights import folder_identity, versions
+from overread.stopping import until_warned
 
 AHEAD = 1024
 """Trials that are put in order together: a killed job loses the answers of no more than these."""
@@ -58,17 +59,24 @@ class TransformersBackend(Backend):
         return identity
 
     def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
-        self._check(trials)
-        self._say_words(trials)
         waiting: dict[int, Answer] = {}
         turn = 0
+        for number, answer in self._come(trials, folder):
+            waiting[number] = answer
+            while turn in waiting:
+                yield waiting.pop(turn)
+                turn += 1
+
+    def as_they_come(self, trials: Sequence[Trial], folder: Path, job: Job) -> Iterator[tuple[int, Answer]]:
+        yield from self._come(trials, folder)
+
+    def _come(self, trials: Sequence[Trial], folder: Path) -> Iterator[tuple[int, Answer]]:
+        """Place and answer of each trial, in the order in which they are made."""
+        self._check(trials)
+        self._say_words(trials)
         with ThreadPoolExecutor(max_workers=1) as reader:
-            for numbers, ready in self._windows(trials, folder, reader):
-                for number, answer in self._answers(numbers, ready):
-                    waiting[number] = answer
-                    while turn in waiting:
-                        yield waiting.pop(turn)
-                        turn += 1
+            for numbers, ready in until_warned(self._windows(trials, folder, reader)):
+                yield from self._answers(numbers, ready)
 
     @cached_property
     def network(self) -> Network:

@@ -24,6 +24,7 @@ from overread.records import content_hash
 from overread.responses.backends.transformers.generation import Draws
 from overread.responses.backends.transformers.memory import ran_out
 from overread.responses.backends.transformers.network import Network, load_network
+from overread.stopping import until_warned
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +49,7 @@ class LocalClient:
         """Each call with its reply, a batch at a time; a reply that its call judges to be unusable is drawn again."""
         network = load_network(self.model, self.model_id)
         grammar = self._grammar(network)
-        for attempt, batch in self._batches(list(calls)):
+        for attempt, batch in until_warned(self._batches(list(calls))):
             for call, reply in zip(batch, self._written(network, grammar, batch, attempt), strict=True):
                 outcome = self._judged(call, reply, attempt)
                 if outcome is None:

@@ -24,6 +24,7 @@ from overread.responses.backends.transformers.pictures import Features
 from overread.responses.backends.transformers.prefix import Node, tree
 from overread.responses.backends.transformers.prompts import Prompt
 from overread.responses.backends.transformers.readouts import CONSTRAINED, answer, count
+from overread.stopping import warned
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +44,7 @@ class Copies:
     def answer(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
         """The number of each prompt with its answer, in an order of its own."""
         left: list[tuple[list[Node], Any]] = [([root], None) for root in tree(prompts)][::-1]
-        while left:
+        while left and not warned():
             nodes, state = left.pop()
             started = time.perf_counter()
             failure = ""

@@ -27,6 +27,7 @@ from overread.responses.backends.transformers.pictures import Features
 from overread.responses.backends.transformers.prefix import Node, leaves, tree
 from overread.responses.backends.transformers.prompts import Prompt
 from overread.responses.backends.transformers.readouts import CONSTRAINED, answer, count
+from overread.stopping import warned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +83,7 @@ class Packs:
         left = list(leaves(tree(prompts, share=self.share)))[::-1]
         held = Held()
         most = len(left)
-        while left:
+        while left and not warned():
             taken = self._next(left, held, most)
             started = time.perf_counter()
             failure = ""

@@ -20,6 +20,7 @@ from overread.responses.backends.transformers.memory import Memory, ran_out
 from overread.responses.backends.transformers.network import Network, first_line
 from overread.responses.backends.transformers.prompts import Prompt
 from overread.responses.backends.transformers.readouts import CONSTRAINED, answer, count
+from overread.stopping import until_warned
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +39,7 @@ class Batches:
         for _, alike in groupby(numbered, key=lambda each: (len(each[1].pictures), each[1].trial.readout)):
             group = list(alike)
             batch = self.network.model.batch
-            for begin in range(0, len(group), batch):
+            for begin in until_warned(range(0, len(group), batch)):
                 part = group[begin : begin + batch]
                 answers = self._answers([prompt for _, prompt in part])
                 yield from ((number, made) for (number, _), made in zip(part, answers, strict=True))

@@ -14,7 +14,7 @@ answer some trials are put to transformers too (`parity`): see `parity`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from overread.responses.backends import Answer, Backend, Job
 from overread.responses.backends.order import by_shared_beginning
 from overread.responses.backends.transformers.readouts import READOUTS, is_yes_no
 from overread.responses.backends.weights import folder_identity, versions
+from overread.stopping import until_warned
 
 if TYPE_CHECKING:
     from overread.responses.backends.transformers.prompts import Prompt
@@ -67,7 +68,9 @@ class VllmBackend(Backend):
         self._check(trials)
         reader, engine = self._load(trials, folder)
         order = by_shared_beginning(trials)
-        yield from zip(order, self._answers(reader, engine, [trials[place] for place in order], folder), strict=True)
+        asked = until_warned(trials[place] for place in order)
+        # After a warning there are fewer answers than trials.
+        yield from zip(order, self._answers(reader, engine, asked, folder), strict=False)
 
     def _check(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
@@ -110,7 +113,7 @@ class VllmBackend(Backend):
             self._loaded[0].check(trials)
         return self._loaded
 
-    def _answers(self, reader: Reader, engine: Engine, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
+    def _answers(self, reader: Reader, engine: Engine, trials: Iterable[Trial], folder: Path) -> Iterator[Answer]:
         """One answer a trial, in order."""
         from overread.responses.backends.vllm.engine import Output
 

@@ -1,0 +1,75 @@
+"""Patience with a SLURM controller that does not answer, which Snakemake's SLURM plugin lacks.
+
+Version 2.8.0 of the plugin forgets all jobs that it waits for when five questions in a row about their state fail.
+Where there is no accounting database, one question at the wrong moment is enough, and Snakemake then waits for ever.
+And a job that can't be submitted counts as failed. A controller that is restarted or cut off for a while is no reason
+for either. The plugin's class is given to the functions, so that nothing of Snakemake is imported here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import AsyncIterator, Sequence
+from functools import wraps
+from typing import Any
+
+PAUSE = 10.0
+"""Seconds before a controller that did not answer is asked again."""
+
+
+def keep_waiting(executor: type[Any]) -> None:
+    """Change the plugin's executor class: jobs whose state can't be asked stay jobs, and are submitted later."""
+    if getattr(executor, "keeps_waiting", False):
+        return
+    executor.keeps_waiting = True
+    executor.check_active_jobs = _still_active(executor.check_active_jobs)
+    executor.run_job = _when_it_answers(executor.run_job)
+    for report in ("report_job_success", "report_job_error"):
+        setattr(executor, report, _noted(getattr(executor, report)))
+
+
+def _still_active(check: Any) -> Any:
+    """Jobs that are neither reported nor given back are given back."""
+
+    @wraps(check)
+    async def check_active_jobs(self: Any, active_jobs: Sequence[Any]) -> AsyncIterator[Any]:
+        self.ended = set()
+        given_back = set()
+        async for job in check(self, active_jobs):
+            given_back.add(id(job))
+            yield job
+        left = [job for job in active_jobs if id(job) not in given_back | self.ended]
+        if left:
+            self.logger.warning(f"SLURM does not say what became of {len(left)} jobs: they are asked for again later.")
+        for job in left:
+            yield job
+
+    return check_active_jobs
+
+
+def _noted(report: Any) -> Any:
+    @wraps(report)
+    def noted(self: Any, job_info: Any, *arguments: Any, **named: Any) -> Any:
+        if hasattr(self, "ended"):
+            self.ended.add(id(job_info))
+        return report(self, job_info, *arguments, **named)
+
+    return noted
+
+
+def _when_it_answers(run: Any) -> Any:
+    @wraps(run)
+    def run_job(self: Any, job: Any) -> Any:
+        while self.wait and not answers():
+            self.logger.warning(f"SLURM does not answer: job {job.jobid} is submitted when it does.")
+            time.sleep(PAUSE)
+        return run(self, job)
+
+    return run_job
+
+
+def answers() -> bool:
+    """Whether the controller answers. It has itself some seconds for that, by SLURM's MessageTimeout."""
+    asked = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
+    return asked.returncode == 0 and " UP" in asked.stdout
