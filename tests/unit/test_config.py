@@ -46,7 +46,8 @@ SETTING_KEYS = (
         (
             ("setings",), {},
             "study.yaml: no key 'setings'; there are: attested_endpoints, comparisons, datasets, effects, evaluations, "
-            "name, prompts, reports, responses, seed, settings, statistics, title, views. Did you mean settings?",
+            "frozen_code, human, name, prompts, reports, responses, seed, settings, statistics, title, views. "
+            "Did you mean settings?",
         ),
         (
             ("settings", "plain", "sorce"), "black",
