@@ -444,6 +444,10 @@ def whole_study():
         "models": {name: study.models[name].model_dump(mode="json") for name in sorted({cell.model for cell in cells})},
         "datasets": {name: study.datasets[name].model_dump(mode="json") for name in datasets_with_cells()},
         "views": {name: view for dataset in datasets_with_cells() for name, view in views_of(dataset).items()},
+        # With these the viewer builds trials as the run did.
+        "seed": study.seed,
+        "prompts": study.prompts,
+        "reports": study.reports.model_dump(mode="json"),
         "config_hash": study.identity(),
         "not_run": plan.not_run(study),
     }

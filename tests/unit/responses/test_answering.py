@@ -24,6 +24,7 @@ from overread.responses import commands
 from overread.responses.account import read_cost
 from overread.responses.answering import Counts, answer_all, answer_trials, guard_restricted
 from overread.responses.backends import Answer, Backend, load
+from overread.responses.backends.order import in_turn
 
 from .conftest import make_trial
 
@@ -318,3 +319,13 @@ def test_several_files_are_answered_by_one_back_end(tmp_path: Path) -> None:
         assert {(each.setting, each.run) for each in read_responses(path)} == {(setting, run)}
         cost = read_cost(path.with_suffix(".cost.json"))
         assert (cost.requests, cost.jobs) == (3, 2)
+
+
+def test_answers_that_come_in_any_order_are_given_in_turn_and_none_waits_for_a_later_one() -> None:
+    given: list[str] = []
+    come = iter([(2, "c"), (0, "a"), (1, "b"), (3, "d")])
+    turns = in_turn(come)
+    given.append(next(turns))
+    assert list(come) == [(1, "b"), (3, "d")]  # a was given before these were looked at
+    assert given == ["a"]
+    assert list(in_turn([(2, "c"), (0, "a"), (1, "b"), (3, "d")])) == ["a", "b", "c", "d"]

@@ -14,7 +14,9 @@ import pytest
 import yaml
 
 from data.asked_run import STUDY, ask, problems, sent
-from overread.web.own_question import Form, model_of
+from overread.trials.commands import build_command
+from overread.web.catalogue import Catalogue
+from overread.web.own_question import Builder, Form, model_of
 
 TINY = Path(__file__).parents[3] / "demo" / "tiny-reader"
 
@@ -158,6 +160,26 @@ def test_a_run_whose_seed_or_prompts_are_not_known_is_not_asked_without_its_conf
     reply = client_of(results).post(f"/ask/xray/{STUDY}", data=sent())
     assert reply.status_code == 422
     assert "Start the viewer with --config" in " ".join(problems(reply.text))
+
+
+@pytest.mark.parametrize(("told", "same"), [(True, True), (False, False)])
+def test_with_the_seed_that_study_json_tells_a_trial_is_made_as_the_run_made_it(
+    asked_run: Path, tmp_path: Path, told: bool, same: bool
+):
+    """A shuffled order of options is drawn from the seed, which was 7."""
+    folder = shutil.copytree(asked_run, tmp_path / "small")
+    spec = json.loads((folder / "study.json").read_text())
+    place = folder / "mri"
+    build_command(
+        place / "questions.jsonl", place / "studies.parquet", place / "images.parquet", place / "substitutes.csv",
+        json.dumps(spec["settings"]["reshuffled"]), "reshuffled", place / "trials" / "reshuffled" / "run-1.parquet",
+        section=json.dumps(spec["datasets"]["mri"]["questions"]), seed=7,
+    )  # fmt: skip
+    (folder / "study.json").write_text(json.dumps({**spec, **({"seed": 7} if told else {})}))
+    catalogue = Catalogue(folder)
+    builder = Builder(catalogue, None)
+    studies = sorted({one.study for one in catalogue.questions("mri").values()})
+    assert all(builder._as_run("mri", study, "reshuffled") for study in studies) == same
 
 
 def test_a_prompt_that_changed_since_the_run_is_said(client_of, asked_run: Path, asked_config: Path, tmp_path: Path):

@@ -262,3 +262,16 @@ def test_the_page_of_a_model_that_was_not_asked_says_so(client: Any, results: Pa
     trial = trials_of(results, "mri", "text-only")[0]
     page = page_of(client, trial, model="first-option")
     assert "First option was not asked this." in page
+
+
+def test_a_trial_leads_to_the_form_that_asks_its_question_in_other_words(client: Any, results: Path) -> None:
+    trial = trials_of(results, "xray", "xray")[0]
+    page = page_of(client, trial, model="reader")
+    (link,) = re.findall(r'href="(/ask/[^"]+)"', page)
+    form = client.get(html.unescape(link))
+    assert form.status_code == 200
+    stem = re.search(r"<textarea[^>]*>\s*([^<]+)</textarea>", form.text)
+    asked = next(one for one in Catalogue(results).questions("xray").values() if one.question == trial.question)
+    assert stem and html.unescape(stem[1]).strip() == asked.stem
+    for name, value in (("model", "reader"), ("setting", "xray")):
+        assert re.search(rf'<option value="{value}"[^>]* selected', form.text), name

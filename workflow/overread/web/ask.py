@@ -151,8 +151,8 @@ def _put(request: Request, dataset: str, study: str, form: Form, more: bool) -> 
             form.errors["setting"] = f"{form.setting} can't be made here: {error}. Install the extra 'trials'."
     if built is not None and built.as_run is False and not shared.with_config:
         form.errors["setting"] = (
-            "Built again, a question of the run is not what the run put: its seed or prompts are not in the results. "
-            "Start the viewer with --config."
+            "Built again, a question of the run is not what the run put: its prompts have changed since, or its "
+            "seed is not in the results. Start the viewer with --config."
         )
     if form.errors or built is None:
         return _page(request, dataset, study, shared, form, None, 422)

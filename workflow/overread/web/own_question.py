@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from overread.config import Config, FindingQuestions, Model, Questions, Setting, WeightsModel, is_folder
+from overread.config.study import Reports as ReportsSection
 from overread.errors import BadInput
 from overread.records import Question, Study, Trial
 
@@ -173,17 +174,20 @@ class Built:
 class Builder:
     """Makes trials as the run made them.
 
-    config   the study's config; none: all that study.json tells, which is no seed and no folder of prompts
+    config   the study's config; none: what study.json tells
     """
 
     def __init__(self, catalogue: Catalogue, config: Config | None) -> None:
-        self.catalogue, self.config = catalogue, config
+        self.catalogue = catalogue
         spec = catalogue.spec
         if config is None:
             self.settings = {name: Setting.model_validate(one) for name, one in spec["settings"].items()}
             kind: TypeAdapter[Questions] = TypeAdapter(Questions)
             sections = {name: kind.validate_python(one["questions"]) for name, one in spec["datasets"].items()}
+            self.seed, self.own_prompts = int(spec.get("seed", 0)), spec.get("prompts")
+            self.words = ReportsSection.model_validate(spec.get("reports", {}))
         else:
+            self.seed, self.own_prompts, self.words = config.seed, config.prompts, config.reports
             self.settings = dict(config.settings)
             sections = {name: one.questions for name, one in config.datasets.items()}
         self.sections: dict[str, Questions] = sections
@@ -246,13 +250,13 @@ class Builder:
         from overread.trials.build import build_trials
         from overread.trials.prompt import OWN_PROMPTS, Prompts
 
-        catalogue, config = self.catalogue, self.config
+        catalogue = self.catalogue
         own = [one for one in catalogue.substitutes(dataset) if one.study == question.study]
         there = catalogue.studies(dataset)
         shown = {question.study, *(one.substitute for one in own)}
         studies = [there[name] for name in sorted(shown) if name in there and there[name].problem is None]
-        own_prompts = config.prompts if config is not None else None
-        prompts = Prompts(OWN_PROMPTS) if own_prompts is None else Prompts(Path(own_prompts), OWN_PROMPTS)
+        folders = [OWN_PROMPTS] if self.own_prompts is None else [Path(self.own_prompts), OWN_PROMPTS]
+        prompts = Prompts(*folders)
         # One trial, or BadInput with the reason why there is none.
         (trial,), _ = build_trials(
             [question],
@@ -264,7 +268,7 @@ class Builder:
             run=1,
             truth=self._truth(dataset),
             prompts=prompts,
-            seed=config.seed if config is not None else 0,
+            seed=self.seed,
             reports=self._reports(dataset, prompts),
         )
         if catalogue.restricted(dataset) and not trial.restricted:
@@ -284,9 +288,9 @@ class Builder:
 
         section = self.sections[dataset]
         findings = section if isinstance(section, FindingQuestions) else FindingQuestions(origin="findings")
-        words = self.config.reports if self.config is not None else None
-        lexicon = OWN_FINDINGS if words is None or words.findings is None else Path(words.findings)
-        measure = in_words if words is None or words.tokenizer is None else in_tokens(Path(words.tokenizer))
+        words = self.words
+        lexicon = OWN_FINDINGS if words.findings is None else Path(words.findings)
+        measure = in_words if words.tokenizer is None else in_tokens(Path(words.tokenizer))
         return Reports(prompts, read_lexicon(lexicon), measure, {COMPOSITE: findings.composite})
 
     def _as_run(self, dataset: str, study: str, setting: str) -> bool | None:

@@ -25,7 +25,7 @@ from overread.records import Trial, request_key
 from overread.responses.backends import Answer, Backend, Job
 from overread.responses.backends.openai import readouts
 from overread.responses.backends.openai.messages import Read, messages, reader
-from overread.responses.backends.order import by_shared_beginning
+from overread.responses.backends.order import by_shared_beginning, in_turn
 
 if TYPE_CHECKING:
     from overread.endpoint.asking import Client
@@ -57,13 +57,7 @@ class OpenaiBackend(Backend):
         """In order. Without a job there is no place for a ledger or a batch: BadInput for a model that needs one."""
         if self.model.batch_api or self.model.budget_dollars or self.model.budget_tokens:
             raise BadInput(f"model {self.model_id!r}: a budget and the batch API need a job with a work file")
-        waiting: dict[int, Answer] = {}
-        turn = 0
-        for place, answer in self._come(trials, folder, None):
-            waiting[place] = answer
-            while turn in waiting:
-                yield waiting.pop(turn)
-                turn += 1
+        yield from in_turn(self._come(trials, folder, None))
 
     def as_they_come(self, trials: Sequence[Trial], folder: Path, job: Job) -> Iterator[tuple[int, Answer]]:
         yield from self._come(trials, folder, job)

@@ -18,7 +18,7 @@ from overread.errors import BadInput
 from overread.progress import say
 from overread.records import Trial
 from overread.responses.backends import Answer, Backend, Job
-from overread.responses.backends.order import by_shared_beginning
+from overread.responses.backends.order import by_shared_beginning, in_turn
 from overread.responses.backends.transformers import copying, packing
 from overread.responses.backends.transformers.hiding import check_hiding
 from overread.responses.backends.transformers.network import Network, first_line, load_network
@@ -59,13 +59,7 @@ class TransformersBackend(Backend):
         return identity
 
     def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
-        waiting: dict[int, Answer] = {}
-        turn = 0
-        for number, answer in self._come(trials, folder):
-            waiting[number] = answer
-            while turn in waiting:
-                yield waiting.pop(turn)
-                turn += 1
+        yield from in_turn(self._come(trials, folder))
 
     def as_they_come(self, trials: Sequence[Trial], folder: Path, job: Job) -> Iterator[tuple[int, Answer]]:
         yield from self._come(trials, folder)

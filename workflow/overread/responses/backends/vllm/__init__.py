@@ -24,7 +24,7 @@ from overread.errors import BadInput
 from overread.progress import say
 from overread.records import Trial
 from overread.responses.backends import Answer, Backend, Job
-from overread.responses.backends.order import by_shared_beginning
+from overread.responses.backends.order import by_shared_beginning, in_turn
 from overread.responses.backends.transformers.readouts import READOUTS, is_yes_no
 from overread.responses.backends.weights import folder_identity, versions
 from overread.stopping import until_warned
@@ -52,13 +52,7 @@ class VllmBackend(Backend):
         return identity
 
     def answer(self, trials: Sequence[Trial], folder: Path) -> Iterator[Answer]:
-        waiting: dict[int, Answer] = {}
-        turn = 0
-        for place, answer in self._come(trials, folder):
-            waiting[place] = answer
-            while turn in waiting:
-                yield waiting.pop(turn)
-                turn += 1
+        yield from in_turn(self._come(trials, folder))
 
     def as_they_come(self, trials: Sequence[Trial], folder: Path, job: Job) -> Iterator[tuple[int, Answer]]:
         yield from self._come(trials, folder)
