@@ -79,7 +79,7 @@ slurm:
 	  $$as_root apt-get update -qq && $$as_root apt-get install -qq -y --no-install-recommends slurm-wlm munge > /dev/null; }
 
 test: setup browser exports vllm slurm
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check

@@ -81,8 +81,9 @@ def site(run: Path, run_config: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
+    """Of one file: as long as Playwright runs, no other test of the process can have an event loop."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -53,7 +53,7 @@ def here(page) -> str:
     return page.url.split("/question/")[1].split("?")[0]
 
 
-def test_a_review_by_keyboard_is_kept_over_a_reload_and_becomes_questions(page, address, generated, axe, shots):
+def test_a_review_by_keyboard_is_kept_over_a_reload_and_becomes_questions(address, page, generated, axe, shots):
     page.goto(f"{address}/review")
     axe(page)
     shots(page, "review")
@@ -148,7 +148,7 @@ def test_a_review_by_keyboard_is_kept_over_a_reload_and_becomes_questions(page, 
     assert new.options == (*asked[second].options[:3], "The pons")
 
 
-def test_single_keys_can_be_switched_off_and_never_act_while_one_types(page, address, generated):
+def test_single_keys_can_be_switched_off_and_never_act_while_one_types(address, page, generated):
     start(page, address)
     page.locator("#keys summary").click()
     page.get_by_label("Single keys decide").uncheck()
@@ -171,7 +171,7 @@ def test_single_keys_can_be_switched_off_and_never_act_while_one_types(page, add
     assert decided(generated) == []
 
 
-def test_a_form_works_without_script_and_keeps_what_was_typed(browser, address, generated):
+def test_a_form_works_without_script_and_keeps_what_was_typed(address, browser, generated):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     start(page, address)
@@ -188,7 +188,7 @@ def test_a_form_works_without_script_and_keeps_what_was_typed(browser, address, 
     context.close()
 
 
-def test_two_people_review_at_once_and_see_each_other_s_decisions_after_their_own(page, browser, address, generated):
+def test_two_people_review_at_once_and_see_each_other_s_decisions_after_their_own(address, page, browser, generated):
     start(page, address)
     first = here(page)
     other = browser.new_context()

@@ -13,6 +13,7 @@ import pytest
 
 from data.asked_run import STUDY, ask, contents
 from overread.records import read_responses, read_trials
+from overread.web import ask as ask_page
 
 
 @pytest.fixture
@@ -124,3 +125,20 @@ assert not heavy, heavy
         [sys.executable, "-c", script, str(asked_run), STUDY], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_an_answer_that_comes_while_its_page_is_made_is_on_the_next_page(here, monkeypatch: pytest.MonkeyPatch):
+    """The page is of one moment: never half before the answer and half after it."""
+    name, _ = ask(here)
+    asked = here.app.state.desk.asking.get(name)
+    response, words = asked.response, ask_page._words
+
+    def comes_now(*arguments: Any) -> str:
+        asked.response, asked.state = response, "answered"
+        return words(*arguments)
+
+    asked.response, asked.state = None, "answering"
+    monkeypatch.setattr(ask_page, "_words", comes_now)
+    address = f"/ask/xray/{STUDY}/asked/{name}"
+    assert 'data-state="answering"' in here.get(address).text
+    assert 'data-state="answered"' in here.get(address).text

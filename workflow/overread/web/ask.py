@@ -14,6 +14,7 @@ import math
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import copy
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -251,6 +252,8 @@ def _words(shared: Desk, setting: str) -> str:
 def _answer(request: Request, dataset: str, study: str, shared: Desk, asked: Asked) -> dict[str, Any]:
     """What the page shows of a question that was put."""
     catalogue: Catalogue = request.app.state.catalogue
+    before = shared.asking.before(asked)
+    asked = copy(asked)  # as it stands now: the answer may come while the page is made
     built, form = asked.about["built"], asked.about["form"]
     trial, response = built.trial, asked.response
     options = []
@@ -284,7 +287,7 @@ def _answer(request: Request, dataset: str, study: str, shared: Desk, asked: Ask
         "calibrated": section is not None and section.backend == "calibrated",
         "endpoint": section.endpoint if isinstance(section, OpenaiModel) else None,
         "described": _words(shared, form.setting),
-        "before": shared.asking.before(asked),
+        "before": before,
         "blocks": [(block, _picture(dataset, block.image)) for block in trial.blocks],
         "changed": built.as_run is False,
         "same": known and built.as_run,
