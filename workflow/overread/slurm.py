@@ -1,4 +1,4 @@
-"""Patience with a SLURM controller that does not answer, which Snakemake's SLURM plugin lacks.
+"""What Snakemake and its SLURM plugin lack: patience with a controller that is away, and groups that stay small.
 
 Version 2.8.0 of the plugin forgets all jobs that it waits for when five questions in a row about their state fail.
 Where there is no accounting database, one question at the wrong moment is enough, and Snakemake then waits for ever.
@@ -27,6 +27,31 @@ def keep_waiting(executor: type[Any]) -> None:
     executor.run_job = _when_it_answers(executor.run_job)
     for report in ("report_job_success", "report_job_error"):
         setattr(executor, report, _noted(getattr(executor, report)))
+
+
+def group_afresh(dag: type[Any]) -> None:
+    """Change Snakemake's class of the DAG: what was put into groups before is forgotten when groups are formed.
+
+    Snakemake 9.27.1 keeps the groups that it has merged by `group-components`, and merges them once more each time that
+    it forms groups, as it does after every checkpoint: in the end all studies were one job. No group of such a kind may
+    be at work when that happens: `view_indices` sees to it.
+    """
+    if getattr(dag, "groups_afresh", False):
+        return
+    dag.groups_afresh = True
+    form = dag.update_groups
+
+    @wraps(form)
+    def update_groups(self: Any) -> None:
+        settings = self.workflow.group_settings
+        made = self.group_job_factory.cache
+        for group, jobs in list(made):
+            parent = self.workflow.parent_groupids.get(group, group)
+            if settings.group_components.get(parent, 1) > 1:
+                del made[group, jobs]
+        form(self)
+
+    dag.update_groups = update_groups
 
 
 def _still_active(check: Any) -> Any:

@@ -24,7 +24,7 @@ from overread import frozen, plan
 from overread.errors import OverreadError
 from overread.images.segmentation import SOURCES as SEGMENTATION_SOURCES
 from overread.provenance import source_hash
-from overread.slurm import keep_waiting
+from overread.slurm import group_afresh, keep_waiting
 from overread.trials import PLAIN_REPORTS, template_files
 
 try:
@@ -46,6 +46,7 @@ except OverreadError as error:
 # Snakemake loads the plugins that are installed before it reads this file.
 if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules:
     keep_waiting(sys.modules["snakemake_executor_plugin_slurm"].Executor)
+    group_afresh(sys.modules["snakemake.dag"].DAG)
 
 RESULTS = f"results/{study.name}"
 PROMPTS = ROOT / "config" / "prompts"
