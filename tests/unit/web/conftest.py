@@ -88,3 +88,16 @@ def client_of() -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def client(client_of: Callable[..., Any], results: Path) -> Any:
     return client_of(results)
+
+
+@pytest.fixture
+def serve(client_of: Callable[..., Any], results: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Serves a reader study of the run: see `reading_server.server`."""
+    from unit.web.reading_server import server
+
+    return server(client_of, results, tmp_path)
+
+
+@pytest.fixture
+def served(serve: Callable[..., Any]) -> Any:
+    return serve()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -14,18 +12,7 @@ from markupsafe import escape
 from overread.web.readers.forms import KIND, BadForm, judgement_of, posted
 from overread.web.readers.guesses import MOST_GUESSES, WINDOW_S, Guesses
 from overread.web.readers.schema import LONGEST_COMMENT
-from unit.web.reading_server import FIRST, SECOND, Served, server
-
-
-@pytest.fixture
-def serve(client_of: Callable, results: Path, tmp_path: Path) -> Callable[..., Served]:
-    return server(client_of, results, tmp_path)
-
-
-@pytest.fixture
-def served(serve: Callable[..., Served]) -> Served:
-    return serve()
-
+from unit.web.reading_server import FIRST, SECOND
 
 # -- links -----------------------------------------------------------------------------------------------------------
 

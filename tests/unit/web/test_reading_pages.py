@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +10,7 @@ import yaml
 
 from overread.errors import BadInput
 from overread.records import Question, read_pictures, read_questions, write_pictures, write_questions
-from unit.web.reading_server import FIRST, SECOND, STUDY, Served, server
-
-
-@pytest.fixture
-def serve(client_of: Callable, results: Path, tmp_path: Path) -> Callable[..., Served]:
-    return server(client_of, results, tmp_path)
-
-
-@pytest.fixture
-def served(serve: Callable[..., Served]) -> Served:
-    return serve()
-
+from unit.web.reading_server import FIRST, SECOND, STUDY, Served
 
 # -- blinded ---------------------------------------------------------------------------------------------------------
 
