@@ -10,7 +10,7 @@ import torch
 import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from overread.studies.phantom import grammar
+from overread_phantom import grammar
 
 IMAGE_SIZE, PATCH_SIZE, IMAGE_TOKENS = 64, 8, 16
 VOCABULARY = 900

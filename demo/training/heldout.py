@@ -16,16 +16,16 @@ import numpy as np
 from demo.training.prompts import DEMO, demo_questions
 from PIL import Image
 
+from overread.backends import load as load_backend
 from overread.config import FindingQuestions, GrammarQuestions, Setting, TransformersModel, load
+from overread.core.records import Picture, Question, Study, Substitute, Trial
 from overread.images.render import pixel_hash
 from overread.questions import findings
 from overread.questions import truth as right_answer
-from overread.records import Picture, Question, Study, Substitute, Trial
 from overread.responses.answering import response
-from overread.responses.backends import load as load_backend
-from overread.studies.phantom import grammar, mri, xray
 from overread.trials.build import build_trials
 from overread.trials.prompt import Prompts
+from overread_phantom import grammar, mri, xray
 
 SEED = 5
 """Of the held-out studies."""

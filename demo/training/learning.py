@@ -16,7 +16,7 @@ from demo.training.pictures import Pictures, Studies
 from demo.training.prompts import Example
 from torch import nn
 
-from overread.studies.phantom import grammar
+from overread_phantom import grammar
 
 
 def pixel_values(pictures: Iterable[Pictures]) -> torch.Tensor:

@@ -40,7 +40,7 @@ def reduced(picture: Image.Image) -> Pictures:
 
 
 def _xray(index: int, seed: int) -> tuple[Pictures, dict[str, str], dict[str, str]]:
-    from overread.studies.phantom.xray import PLANTED, draw_study, radiograph
+    from overread_phantom.xray import PLANTED, draw_study, radiograph
 
     planted = draw_study(seed, index)
     truth = {finding: "yes" if planted.labels.get(finding) == 1 else "no" for finding in PLANTED}
@@ -48,8 +48,8 @@ def _xray(index: int, seed: int) -> tuple[Pictures, dict[str, str], dict[str, st
 
 
 def _mri(index: int, seed: int) -> tuple[Pictures, dict[str, str], dict[str, str]]:
-    from overread.studies.phantom.grammar import labels, report
-    from overread.studies.phantom.mri import draw_study, flair_picture
+    from overread_phantom.grammar import labels, report
+    from overread_phantom.mri import draw_study, flair_picture
 
     planted = draw_study(seed, index)
     return reduced(flair_picture(planted)), labels(planted.facts), report(planted).sections

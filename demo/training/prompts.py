@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from demo.training.pictures import Pictures, Studies
 
+from overread.backends import content
 from overread.config import Config, FindingQuestions, Setting, load
+from overread.core.records import Picture, Question, Readout
 from overread.questions import findings
-from overread.records import Picture, Question, Readout
-from overread.responses.backends import content
-from overread.studies.phantom import grammar
 from overread.trials.prompt import Prompts, blocks
+from overread_phantom import grammar
 
 DEMO = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
 

@@ -29,16 +29,16 @@ from monai.losses import DiceLoss
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from overread.config import SwinUnetr, UcsfPdgm
+from overread.core.records import Study, write_studies
 from overread.images.files import BRAIN, TUMOUR, StudyFiles
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.images.segmentation.inputs import read_inputs
 from overread.images.segmentation.labels import ET, TC, WT, dice, read_labels, to_regions
 from overread.images.segmentation.networks import METHODS
 from overread.images.volume import read_volume
-from overread.records import Study, write_studies
-from overread.studies import ucsf_pdgm
-from overread.studies.phantom.folder import begin, finish, write_study
-from overread.studies.phantom.tumour import draw_study
+from overread.sources import ucsf_pdgm
+from overread_phantom.folder import begin, finish, write_study
+from overread_phantom.tumour import draw_study
 
 METHOD = "swin-unetr"
 BOX = (slice(40, 200), slice(24, 216), slice(None))

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from overread.config import CalibratedModel
-from overread.records import Question, Trial
+from overread.core.records import Question, Trial
 
 STUDY = "xray-01-1"
 ASKED = {"xray": ("xray", "xray-swapped", "xray-black", "xray-report"), "mri": ("single-slice", "reshuffled")}

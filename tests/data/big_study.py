@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from overread.config import read_yaml
-from overread.records import Study, write_studies
+from overread.core.records import Study, write_studies
 
 ROOT = Path(__file__).resolve().parents[2]
 SERIES = ("T1", "T1_gad", "T2", "FLAIR")

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from data.openai_server import Asked, Completion, OpenaiServer
-from overread.endpoint.asking import answers
-from overread.endpoint.client import Call, ChatClient, Failure, Judge, Patience
-from overread.endpoint.guard import Resolve, clear
-from overread.endpoint.replies import Reply
+from overread.backends.transport.asking import answers
+from overread.backends.transport.client import Call, ChatClient, Failure, Judge, Patience
+from overread.backends.transport.guard import Resolve, clear
+from overread.backends.transport.replies import Reply
 
 QUICK = Patience(in_flight=8, tries=5, first_wait=0.01, longest_wait=0.05, timeout=5.0)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from data.written_questions import reported
 from overread.config import GeneratedQuestions
-from overread.questions.candidates import Candidate, Wording, write_candidates
-from overread.questions.filter import filter_candidates, write_rejected, write_trail
-from overread.questions.rules import read_rules
-from overread.records import Question, Study, read_questions, read_studies, write_questions, write_studies
+from overread.core.records import Question, Study, read_questions, read_studies, write_questions, write_studies
+from overread.curation.candidates import Candidate, Wording, write_candidates
+from overread.curation.filter import filter_candidates, write_rejected, write_trail
+from overread.curation.rules import read_rules
 
 TOPICS = ("location", "size", "enhancement")
 """Of the grammar's questions, those that a study gets."""

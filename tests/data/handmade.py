@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from overread.records import Block, Response, Status, Trial, write_responses, write_trials
-from overread.tables.scored import by_cell, read_cells
-from overread.tables.spec import Cell
+from overread.core.records import Block, Response, Status, Trial, write_responses, write_trials
+from overread.estimates.scored import by_cell, read_cells
+from overread.estimates.spec import Cell
 
 YES_NO = ("yes", "no")
 

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from overread.config import CalibratedModel, Comparison, Effect, Phantom, Setting, Statistics
-from overread.records import (
+from overread.core.records import (
     Block,
     Picture,
     Question,

@@ -15,9 +15,9 @@ from pathlib import Path
 from PIL import Image
 
 from overread.config import FINDINGS, MimicCxr
-from overread.records import Study
-from overread.studies.mimic_cxr import read
-from overread.studies.remarks import Remarks
+from overread.core.records import Study
+from overread.sources.mimic_cxr import read
+from overread.sources.remarks import Remarks
 
 LABELS = sorted([*FINDINGS, "No Finding"])
 

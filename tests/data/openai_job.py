@@ -12,11 +12,11 @@ from typing import Any
 from PIL import Image
 
 from data.endpoint_calls import QUICK
+from overread.backends.openai import OpenaiBackend
+from overread.backends.transport.client import Patience
 from overread.config import Decoding, OpenaiModel, Takes
-from overread.endpoint.client import Patience
-from overread.records import Block, Response, Trial, read_responses, write_trials
+from overread.core.records import Block, Response, Trial, read_responses, write_trials
 from overread.responses.answering import Counts, answer_trials
-from overread.responses.backends.openai import OpenaiBackend
 
 LOBES = ("left lobe", "right lobe", "both lobes", "no lobe")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from overread.records import Question
-from overread.tables.ratings import COLUMNS, ratings_frame
+from overread.core.records import Question
+from overread.estimates.ratings import COLUMNS, ratings_frame
 
 OPTIONS = ("front", "back", "top", "bottom")
 

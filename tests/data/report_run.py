@@ -10,10 +10,10 @@ from typing import Any
 
 import made
 
-from overread.tables.make import make_tables
-from overread.tables.plots import draw
-from overread.tables.report import write
-from overread.tables.spec import TablesSpec
+from overread.estimates.make import make_tables
+from overread.estimates.spec import TablesSpec
+from overread.reporting.plots import draw
+from overread.reporting.report import write
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 
-from overread.records import Study
+from overread.core.records import Study
 
 SHAPE = (40, 36, 28)
 LPS = np.array([[-1.0, 0, 0, 0], [0, -1, 0, 35], [0, 0, 1, 0], [0, 0, 0, 1]])

@@ -14,8 +14,8 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 
+from overread.core.records import Study
 from overread.images.slice_view import USUAL_ORDER
-from overread.records import Study
 
 SHAPE = (32, 30, 20)
 """Voxels to the right, front and top."""

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from overread.config import SegResNet, SwinUnetr
+from overread.core.records import Study
 from overread.images.segmentation import networks
-from overread.records import Study
 
 ORDERS = {"swin-unetr": ("FLAIR", "T1c", "T1", "T2"), "segresnet": ("T1c", "T1", "T2", "FLAIR")}
 """As published with the weights."""

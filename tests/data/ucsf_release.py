@@ -9,8 +9,8 @@ import nibabel as nib
 import numpy as np
 
 from overread.config import FileQuestions, UcsfPdgm
-from overread.records import Study
-from overread.studies import ucsf_pdgm
+from overread.core.records import Study
+from overread.sources import ucsf_pdgm
 
 CORE = ("T1", "T1c", "T2", "FLAIR", "tumor_segmentation")
 GRID = (240, 240, 155)

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from overread.backends.vllm import VllmBackend
 from overread.config import Decoding, Takes, VllmModel
-from overread.records import Trial, read_trials
-from overread.responses.backends.vllm import VllmBackend
+from overread.core.records import Trial, read_trials
 
 
 def bare(llm: Any, processor: Any, trials: Sequence[Trial], folder: Path, tokens: Sequence[int]) -> list[str]:

@@ -20,13 +20,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from overread.backends.vllm import VllmBackend, parity, reader
+from overread.backends.vllm.reader import Reader
+from overread.backends.vllm.reference import by_transformers
 from overread.config import Decoding, VllmModel
-from overread.errors import BadInput
-from overread.records import Block, Trial, read_trials
+from overread.core.errors import BadInput
+from overread.core.records import Block, Trial, read_trials
 from overread.responses.answering import answer_trials
-from overread.responses.backends.vllm import VllmBackend, parity, reader
-from overread.responses.backends.vllm.reader import Reader
-from overread.responses.backends.vllm.reference import by_transformers
 
 
 def main(folder: Path) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from data.openai_server import Asked, Completion
-from overread.records import Question, Study
-from overread.studies.phantom import grammar
-from overread.studies.phantom.anatomy import Stretch
-from overread.studies.phantom.tumour import LOCATIONS, MARGIN_MM, SIZES_CM, Facts, PlantedTumour
+from overread.core.records import Question, Study
+from overread_phantom import grammar
+from overread_phantom.anatomy import Stretch
+from overread_phantom.tumour import LOCATIONS, MARGIN_MM, SIZES_CM, Facts, PlantedTumour
 
 WrittenQuestion = dict[str, Any]
 

@@ -13,7 +13,7 @@ import pytest
 
 from data.configs import MODELS, small, written
 from overread.config import build, load, load_model, read_yaml
-from overread.errors import BadConfig, unknown
+from overread.core.errors import BadConfig, unknown
 
 ROOT = Path(__file__).parents[2]
 

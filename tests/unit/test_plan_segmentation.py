@@ -12,7 +12,7 @@ import pytest
 from data.configs import EVERYTHING, config_of, small
 from overread import plan
 from overread.config import Config, Provided, SwinUnetr
-from overread.errors import BadConfig
+from overread.core.errors import BadConfig
 from overread.plan import judging
 from overread.plan.estimates import segmentings
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from data.configs import EVERYTHING, MODELS, SETTINGS, config_of, small, written
 from overread import plan
 from overread.config import load
+from overread.core.records import Picture, Question, Study, write_pictures, write_questions, write_studies
 from overread.plan import estimates, judging
-from overread.plan_view import collapsed, in_words, show_check, show_plan
-from overread.records import Picture, Question, Study, write_pictures, write_questions, write_studies
+from overread.plan.view import collapsed, in_words, show_check, show_plan
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "config" / "config.yaml"
@@ -86,8 +86,8 @@ def test_tokens_are_text_and_pictures_and_unknown_where_a_picture_is(tmp_path: P
 
 
 def test_the_phantoms_are_estimated_as_large_as_they_are_made() -> None:
-    from overread.studies.phantom.grammar import TOPICS
-    from overread.studies.phantom.xray import STUDIES_PER_PATIENT
+    from overread_phantom.grammar import TOPICS
+    from overread_phantom.xray import STUDIES_PER_PATIENT
 
     assert len(TOPICS) == estimates.PHANTOM_QUESTIONS_A_STUDY
     mean = sum(count * share for count, share in enumerate(STUDIES_PER_PATIENT, start=1))

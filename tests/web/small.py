@@ -20,9 +20,7 @@ import yaml
 
 from overread import plan
 from overread.config import Config, load
-from overread.images.index import index_images, write_views
-from overread.questions import build, truth
-from overread.records import (
+from overread.core.records import (
     Study,
     read_pictures,
     read_studies,
@@ -32,11 +30,13 @@ from overread.records import (
     write_substitutes,
     write_trials,
 )
+from overread.estimates.make import make_tables
+from overread.estimates.spec import TablesSpec
+from overread.images.index import index_images, write_views
+from overread.questions import build, truth
 from overread.responses.answering import answer_all
-from overread.studies import PHANTOMS, READERS
-from overread.studies.remarks import Remarks
-from overread.tables.make import make_tables
-from overread.tables.spec import TablesSpec
+from overread.sources import PHANTOMS, READERS
+from overread.sources.remarks import Remarks
 from overread.trials.build import build_trials
 from overread.trials.lengths import in_words
 from overread.trials.mentions import OWN_FINDINGS, read_lexicon
@@ -192,7 +192,7 @@ def _make_dataset(results: Path, config: Config, dataset: str) -> None:
 
 
 def _write_report(results: Path, spec: dict[str, Any]) -> None:
-    from overread.tables import plots, report
+    from overread.reporting import plots, report
 
     plots.draw(
         results / "tables", {name: model["label"] for name, model in spec["models"].items()}, results / "figures"

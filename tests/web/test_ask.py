@@ -28,7 +28,7 @@ def desk(run: Path, run_config: Path, serving, tmp_path_factory) -> Iterator[str
 
 
 def study_of(run: Path, dataset: str) -> str:
-    from overread.records import read_studies
+    from overread.core.records import read_studies
 
     return read_studies(run / dataset / "studies.parquet")[0].study
 

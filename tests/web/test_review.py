@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from data.generated_run import make_generated
-from overread.questions.review import apply_decisions, read_decisions
-from overread.questions.rules import read_rules
-from overread.records import Question, read_questions
-from overread.web.decided import Decided
+from overread.core.records import Question, read_questions
+from overread.curation.review import apply_decisions, read_decisions
+from overread.curation.rules import read_rules
+from overread_viewer.decided import Decided
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from overread.records import read_pictures, read_questions, read_studies
+from overread.core.records import read_pictures, read_questions, read_studies
 
 pytestmark = pytest.mark.browser
 

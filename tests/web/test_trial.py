@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from overread.records import read_trials
+from overread.core.records import read_trials
 
 pytestmark = pytest.mark.browser
 

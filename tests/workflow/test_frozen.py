@@ -60,7 +60,7 @@ def test_a_run_whose_code_is_edited_stops_and_a_new_start_goes_on(tmp_path: Path
         )
         output = study.run("tables", fails=True)
         assert "Overread's code has changed since this run began" in study.logs() + output
-        assert "workflow/overread/tables/accuracy.py." in study.logs() + output
+        assert "workflow/overread/estimates/accuracy.py." in study.logs() + output
         assert not (study.results / "tables").exists()
         asked = server.counts.total()
         study.run("tables")
@@ -69,7 +69,7 @@ def test_a_run_whose_code_is_edited_stops_and_a_new_start_goes_on(tmp_path: Path
 
     starts = [json.loads(path.read_text()) for path in sorted((study.results / "provenance").glob("*.json"))]
     assert len(starts) == 2
-    one, two = (each["code"]["workflow/overread/tables/accuracy.py"] for each in starts)
+    one, two = (each["code"]["workflow/overread/estimates/accuracy.py"] for each in starts)
     assert one != two
     assert [each["executor"] for each in starts] == ["local", "local"]
     assert starts[0]["command"][-1] == "tables"

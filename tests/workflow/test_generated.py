@@ -11,8 +11,8 @@ import pytest
 
 from data.openai_server import OpenaiServer
 from data.written_questions import BAD, Checker, Reported, Writer
-from overread.records import read_questions, read_studies
-from overread.web.unfinished import Unfinished, open_run
+from overread.core.records import read_questions, read_studies
+from overread_viewer.unfinished import Unfinished, open_run
 from workflow.runner import Workflow
 
 pytestmark = pytest.mark.workflow

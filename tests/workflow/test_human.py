@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from overread.records import Question, read_questions
-from overread.tables.ratings import COLUMNS
+from overread.core.records import Question, read_questions
+from overread.estimates.ratings import COLUMNS
 from workflow.runner import Workflow
 
 pytestmark = pytest.mark.workflow

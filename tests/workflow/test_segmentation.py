@@ -14,8 +14,8 @@ import torch
 
 from data.small_brain import SERIES, study
 from overread.config import SwinUnetr
+from overread.core.records import Question, read_pictures, write_questions
 from overread.images.segmentation.networks import METHODS
-from overread.records import Question, read_pictures, write_questions
 from workflow.runner import SMALL, Workflow
 
 pytestmark = pytest.mark.workflow

@@ -14,11 +14,19 @@ import typer
 from pydantic import ValidationError
 
 from overread import __version__
-from overread.errors import OverreadError
-from overread.frozen import check_frozen_code
-from overread.web import readers_commands
+from overread.core.errors import OverreadError
+from overread.core.frozen import check_frozen_code
+from overread_viewer import readers_commands
 
-STAGES = ("studies", "questions", "images", "trials", "responses", "tables")
+STAGES = {
+    "studies": "overread.sources.commands",
+    "questions": "overread.curation.commands",
+    "images": "overread.images.commands",
+    "trials": "overread.trials.commands",
+    "responses": "overread.responses.commands",
+    "tables": "overread.reporting.commands",
+}
+"""The module of each stage's commands."""
 
 app = typer.Typer(
     help="Measure whether a medical vision-language model reads the image or only the text beside it.",
@@ -26,8 +34,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for stage in STAGES:
-    app.add_typer(importlib.import_module(f"overread.{stage}.commands").app, name=stage)
+for stage, module in STAGES.items():
+    app.add_typer(importlib.import_module(module).app, name=stage)
 app.add_typer(readers_commands.app, name="readers")
 
 ConfigFile = Annotated[Path, typer.Option("--config", help="the study's config file")]
@@ -46,7 +54,7 @@ def plan_command(
     as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
 ) -> None:
     """Say what would run, how much it asks for, and what can't run yet or never, and why."""
-    from overread.plan_view import show_plan
+    from overread.plan.view import show_plan
 
     show_plan(config, json=as_json)
 
@@ -54,7 +62,7 @@ def plan_command(
 @app.command("check")
 def check_command(config: ConfigFile = Path("config/demo.yaml")) -> None:
     """Check a config and its data before the first job; ends with 1 if something must be mended."""
-    from overread.plan_view import show_check
+    from overread.plan.view import show_check
 
     raise typer.Exit(show_check(config))
 
@@ -80,7 +88,7 @@ def power_command(
     level: Annotated[float, typer.Option(help="of the interval that must leave out 0")] = 0.95,
 ) -> None:
     """Say how many patients a difference of so many points between two flip rates needs."""
-    from overread.tables.power_view import show_power
+    from overread.reporting.power_view import show_power
 
     given = {
         "discordance": None if discordance is None else discordance / 100, "correlation": correlation,
@@ -105,8 +113,8 @@ def serve_command(
     ] = None,
 ) -> None:
     """Open a run as web pages: studies, answers, comparisons, the reader study."""
-    from overread.web.commands import read_password, serve
-    from overread.web.options import Options
+    from overread_viewer.commands import read_password, serve
+    from overread_viewer.options import Options
 
     password = read_password(password_file) if password_file is not None else None
     serve(Options(results, config, study, host, port, password))

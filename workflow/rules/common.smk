@@ -20,10 +20,11 @@ CONFIG_FILE = (Path(workflow.configfiles[-1]) if workflow.configfiles else ROOT 
 sys.path.insert(0, str(ROOT / "workflow"))
 
 from overread import config as overread_config
-from overread import frozen, plan
-from overread.errors import OverreadError
+from overread import plan
+from overread.core import frozen
+from overread.core.errors import OverreadError
 from overread.images.segmentation import SOURCES as SEGMENTATION_SOURCES
-from overread.provenance import source_hash
+from overread.core.provenance import source_hash
 from overread.slurm import group_afresh, keep_waiting
 from overread.trials import PLAIN_REPORTS, template_files
 
@@ -264,7 +265,7 @@ def images_of(dataset):
 @cache
 def images_in(file, *written):
     """Every study asks for its own: the file is read once as it was written."""
-    from overread.records import read_studies
+    from overread.core.records import read_studies
 
     return {row.study: row.images for row in read_studies(file)}
 

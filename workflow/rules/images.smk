@@ -72,7 +72,7 @@ rule render_views:
     params:
         views=lambda wc: as_json(views_of(wc.dataset)),
         masks=lambda wc, input: ["--segmentation", f"{input.masks}/mask.json"] if input.masks else [],
-        code=source_hash("images"),
+        code=source_hash("overread/images"),
     message:
         "Rendering the views of {wildcards.study}"
     shell:
@@ -99,7 +99,7 @@ rule index_images:
         runtime=growing(10),
     params:
         folder=lambda wc: f"{RESULTS}/{wc.dataset}/images",
-        code=source_hash("images"),
+        code=source_hash("overread/images"),
     message:
         "Listing the pictures of {wildcards.dataset}"
     shell:
@@ -131,7 +131,7 @@ rule draw_contact_sheets:
         runtime=growing(60),
     params:
         folder=lambda wc: f"{RESULTS}/{wc.dataset}",
-        code=source_hash("images/sheet", "images/volume_file"),
+        code=source_hash("overread/images/sheet", "overread/images/volume_file"),
     message:
         "Drawing the contact sheets of {wildcards.dataset}"
     shell:

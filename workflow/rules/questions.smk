@@ -53,7 +53,7 @@ rule build_questions:
     params:
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),
         source=lambda wc, input: (f"--source {shlex.quote(str(input.source))}" if input.get("source") else ""),
-        code=source_hash("questions"),
+        code=source_hash("overread/questions", "overread/curation"),
     message:
         "Writing the questions of {wildcards.dataset}"
     shell:
@@ -87,7 +87,7 @@ rule generate_questions:
         id=lambda wc: generation(wc.dataset).author,
         attested=attested_endpoints(),
         work=lambda wc: f"{RESULTS}/work/{wc.dataset}/questions/generated.jsonl",
-        code=source_hash("questions", "endpoint"),
+        code=source_hash("overread/questions", "overread/curation", "overread/backends/transport"),
     message:
         "Letting {params.id} write questions about {wildcards.dataset}"
     shell:
@@ -123,7 +123,7 @@ rule validate_questions:
         id=lambda wc: generation(wc.dataset).validator,
         attested=attested_endpoints(),
         work=lambda wc: f"{RESULTS}/work/{wc.dataset}/questions/validated.jsonl",
-        code=source_hash("questions", "endpoint"),
+        code=source_hash("overread/questions", "overread/curation", "overread/backends/transport"),
     message:
         "Letting {params.id} check the questions about {wildcards.dataset}"
     shell:
@@ -160,7 +160,7 @@ rule filter_questions:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        code=source_hash("questions"),
+        code=source_hash("overread/questions", "overread/curation"),
     message:
         "Keeping the questions of {wildcards.dataset} that pass the rules"
     shell:
@@ -189,7 +189,7 @@ rule apply_review:
         runtime=growing(10),
     params:
         rule=lambda wc: generation(wc.dataset).review.rule,
-        code=source_hash("questions"),
+        code=source_hash("overread/questions", "overread/curation"),
     message:
         "Applying what people decided about the questions of {wildcards.dataset}"
     shell:
@@ -216,7 +216,7 @@ rule sample_questions:
         runtime=growing(10),
     params:
         review=lambda wc: generation(wc.dataset).review,
-        code=source_hash("questions"),
+        code=source_hash("overread/questions", "overread/curation"),
     message:
         "Drawing samples of the questions of {wildcards.dataset} for people"
     shell:
@@ -248,7 +248,7 @@ rule release_questions:
     params:
         section=lambda wc: as_json(generation(wc.dataset).release),
         pictures=lambda wc, input: f"--images {shlex.quote(str(input.pictures))}" if input.pictures else "",
-        code=source_hash("questions"),
+        code=source_hash("overread/questions", "overread/curation"),
     message:
         "Releasing the questions of {wildcards.dataset}"
     shell:

@@ -45,7 +45,7 @@ if study.responses.group == "run":
             work=lambda wc: f"{RESULTS}/work/{wc.dataset}/{wc.model}/{wc.setting}/run-{wc.run}.jsonl",
             server=lambda wc: server_options(wc.model),
             python=lambda wc: python_of(wc.model),
-            code=source_hash("responses", "endpoint"),
+            code=source_hash("overread/responses", "overread/backends", "overread/backends/transport"),
         message:
             "Asking {wildcards.model} about {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
         shell:
@@ -86,7 +86,7 @@ else:
                 work=f"{RESULTS}/work/{dataset}/{model}",
                 server=server_options(model),
                 python=python_of(model),
-                code=source_hash("responses", "endpoint"),
+                code=source_hash("overread/responses", "overread/backends", "overread/backends/transport"),
             message:
                 f"Asking {model} about {dataset}: {', '.join(runs)}"
             shell:

@@ -30,7 +30,7 @@ rule make_phantom:
         runtime=growing(30),
     params:
         section=lambda wc: as_json(source_section(wc.dataset)),
-        code=source_hash("studies/phantom"),
+        code=source_hash("overread_phantom"),
     message:
         "Making the semi-synthetic data set {wildcards.dataset}"
     shell:
@@ -57,7 +57,13 @@ checkpoint read_studies:
         runtime=growing(30),
     params:
         section=lambda wc: as_json(source_section(wc.dataset)),
-        code=source_hash("studies", "images/header", "images/kinds", "images/dicom", "images/dicom_series"),
+        code=source_hash(
+            "overread/sources",
+            "overread/images/header",
+            "overread/images/kinds",
+            "overread/images/dicom",
+            "overread/images/dicom_series",
+        ),
     message:
         "Reading the studies of {wildcards.dataset}"
     shell:

@@ -98,7 +98,7 @@ rule make_tables:
     params:
         folder=lambda wc, output: os.path.dirname(output[0]),
         results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
-        code=source_hash("tables"),
+        code=source_hash("overread/estimates", "overread/reporting"),
     message:
         "Making the tables"
     shell:
@@ -133,7 +133,13 @@ rule set_beside_readers:
         subsets=as_json(rated_section()),
         folder=lambda wc, output: os.path.dirname(output[0]),
         results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
-        code=source_hash("tables", "questions/agreement", "trials/options", "config/human"),
+        code=source_hash(
+            "overread/estimates",
+            "overread/reporting",
+            "overread/curation/agreement",
+            "overread/trials/options",
+            "overread/config/human",
+        ),
     message:
         "Setting the readers beside the models"
     shell:
@@ -164,7 +170,7 @@ rule draw_figures:
     params:
         tables=lambda wc, input: os.path.dirname(input[0]),
         labels=as_json({cell.model: study.models[cell.model].label for cell in cells}),
-        code=source_hash("tables"),
+        code=source_hash("overread/estimates", "overread/reporting"),
     message:
         "Drawing the figures"
     shell:
@@ -192,7 +198,9 @@ rule write_report:
     params:
         results=lambda wc, output: os.path.dirname(output.report),
         human="--human" if RATED else "",
-        code=source_hash("tables", "images/sheet", "images/volume_file"),
+        code=source_hash(
+            "overread/estimates", "overread/reporting", "overread/images/sheet", "overread/images/volume_file"
+        ),
     message:
         "Writing the report"
     shell:

@@ -40,7 +40,7 @@ rule choose_substitutes:
         substitutes=lambda wc: substitutes_section(wc.dataset)["section"],
         # Quoted here: an empty value that Snakemake quotes vanishes from the command.
         questions=lambda wc: shlex.quote(substitutes_section(wc.dataset)["questions"]),
-        code=source_hash("trials/substitutes", "images/black", "images/volume_file"),
+        code=source_hash("overread/trials/substitutes", "overread/images/black", "overread/images/volume_file"),
     message:
         "Choosing whose image replaces whose in {wildcards.dataset}"
     shell:
@@ -71,7 +71,7 @@ rule count_cohort:
     params:
         folder=lambda wc, output: os.path.dirname(output.counts),
         paper=lambda wc: paper_of(wc.dataset),
-        code=source_hash("trials/cohort"),
+        code=source_hash("overread/trials/cohort"),
     message:
         "Counting the cohort of {wildcards.dataset}"
     shell:
@@ -104,7 +104,13 @@ rule build_trials:
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),
         reports=report_options,
         seed=study.seed,
-        code=source_hash("trials", "questions", "images/black", "images/volume_file"),
+        code=source_hash(
+            "overread/trials",
+            "overread/questions",
+            "overread/curation",
+            "overread/images/black",
+            "overread/images/volume_file",
+        ),
     message:
         "Building the trials of {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     shell:

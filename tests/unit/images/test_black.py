@@ -11,11 +11,11 @@ from PIL import Image
 
 from data.small_mri import mri_study
 from overread.config import MontageView, SliceView, View, VolumeView
+from overread.core.records import Picture, Study, read_pictures
 from overread.images.black import black_twin, is_black
 from overread.images.index import index_images, write_views
 from overread.images.render import pixel_hash
 from overread.images.volume_view import volume_hash
-from overread.records import Picture, Study, read_pictures
 
 VIEWS: dict[str, View] = {
     "slice": SliceView(series="FLAIR"),

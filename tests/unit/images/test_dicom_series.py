@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pydicom.data import get_testdata_file
 
 from data.dicom_files import new_dataset, write_frames, write_radiograph, write_slices
+from overread.core.records import Study
 from overread.images.dicom_series import is_series, read_series, series_of
 from overread.images.files import StudyFiles
 from overread.images.header import BadFile
-from overread.records import Study
 
 VOXELS = np.arange(6 * 5 * 4).reshape(6, 5, 4) + 1
 

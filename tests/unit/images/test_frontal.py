@@ -13,9 +13,9 @@ from PIL import Image
 
 from data.dicom_files import write_radiograph
 from overread.config import FrontalView
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Study
 from overread.images.frontal import render_frontal
-from overread.records import Study
 
 FULL = FrontalView(kind="frontal")
 
@@ -175,7 +175,7 @@ def test_a_lookup_table_is_applied(tmp_path: Path) -> None:
 
 def test_the_real_radiograph_has_dark_lungs() -> None:
     """The package's file is MONOCHROME1. In the picture the lung apex is darker than the spine beside it."""
-    from overread.studies.phantom.xray_base import base_file
+    from overread_phantom.xray_base import base_file
 
     pixels = rendered(base_file(), FrontalView(kind="frontal", size=1024))
     assert pixels.shape == (1024, 964)

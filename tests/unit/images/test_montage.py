@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from data.small_mri import ALL, MASKS, mri_study, without
 from overread.config import MontageView, SliceView, View
+from overread.core.records import Picture, Study
 from overread.images import montage, render_study
 from overread.images.montage import compose, fit, visible
 from overread.images.volume import BadFile
-from overread.records import Picture, Study
 
 FEW = ("T1", "T1c", "FLAIR", "SWI")
 

@@ -11,11 +11,11 @@ import SimpleITK as sitk  # noqa: N813
 from scipy.ndimage import binary_erosion
 
 from data.small_brain import LPS, SHAPE, brain, save, series, study, without
+from overread.core.records import Study
 from overread.images.files import StudyFiles
 from overread.images.segmentation.grid import Grid
 from overread.images.segmentation.inputs import Inputs, read_inputs
 from overread.images.volume import BadFile, read_volume
-from overread.records import Study
 
 ORDER = ("FLAIR", "T1c", "T1", "T2")
 

@@ -16,7 +16,7 @@ from data.small_brain import study
 from overread import images
 from overread.config import SegResNet, SwinUnetr
 from overread.config.segmentation import NETWORK_SERIES
-from overread.errors import BadInput
+from overread.core.errors import BadInput
 from overread.images.segmentation.checkpoint import load_weights, sha256_of
 from overread.images.segmentation.networks import METHODS
 from overread.images.segmentation.study import segment

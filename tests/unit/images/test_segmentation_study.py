@@ -18,11 +18,11 @@ import torch
 from data.small_brain import LPS, SHAPE, save, series, study, tumour, without
 from data.stand_in_network import Section, StandIn, mask_of, put_in
 from overread.config import Provided
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Study
 from overread.images.segmentation import inference, labels
 from overread.images.segmentation import study as module
 from overread.images.segmentation.study import segment
-from overread.records import Study
 
 
 @pytest.fixture

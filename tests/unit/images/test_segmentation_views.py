@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from data.small_brain import brain, save, study, tumour, without
 from data.stand_in_network import Section, mask_of, put_in
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Study, write_studies
 from overread.images.commands import app
 from overread.images.index import read_views
 from overread.images.segmentation import brain as brain_module
 from overread.images.segmentation.result import Segmentation, with_masks, write_result
-from overread.records import Picture, Study, write_studies
 
 VIEWS = json.dumps({"flair": {"kind": "slice", "series": "FLAIR"}})
 

@@ -12,11 +12,11 @@ from PIL import Image
 from pydantic import ValidationError
 
 from overread.config import SliceView
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Study
 from overread.images import render_study
 from overread.images.index import read_views, write_views
 from overread.images.volume import BadFile
-from overread.records import Picture, Study
 
 SHAPE = (32, 30, 20)
 AFFINE = np.array([[-1.0, 0, 0, 0], [0, -1, 0, 29], [0, 0, 1, 0], [0, 0, 0, 1]])

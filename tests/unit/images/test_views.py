@@ -15,12 +15,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from overread.config import FrontalView, MontageView, SliceView, View, VolumeView
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Study, read_pictures, write_studies
 from overread.images import KINDS, render_study
 from overread.images.commands import app
 from overread.images.render import pixel_hash
 from overread.images.volume import BadFile
-from overread.records import Study, read_pictures, write_studies
 
 SHAPE = (32, 30, 20)
 AFFINE = np.array([[-1.0, 0, 0, 0], [0, -1, 0, 29], [0, 0, 1, 0], [0, 0, 0, 1]])

@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from data.small_mri import ORIGIN, SHAPE, inside, mri_study, series_values
 from overread.config import View, VolumeView
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Study
 from overread.images import render_study
 from overread.images.volume import BadFile
 from overread.images.volume_file import VolumePicture, digest, read_volume_picture, write_volume
 from overread.images.volume_view import evenly, volume_hash
-from overread.records import Picture, Study
 
 FLAIR = ("FLAIR",)
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overread.config import FINDINGS, FindingQuestions
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Study
 from overread.questions import build, truth
 from overread.questions.findings import COMPOSITE, STEMS, stem, topics
-from overread.records import Study
 
 LABEL = st.sampled_from(["positive", "negative", "uncertain", None])
 

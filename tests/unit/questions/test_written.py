@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from overread.config import FileQuestions, FindingQuestions, GeneratedQuestions, GrammarQuestions
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Study
 from overread.questions import build, truth
-from overread.records import Study
 
 
 def study(name: str, problem: str | None = None, labels: dict[str, str] | None = None) -> Study:

@@ -17,16 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from data.trials import make_trial
+from overread.backends import Answer, Backend, load
+from overread.backends.account import read_cost
+from overread.backends.order import in_turn
 from overread.config import CalibratedModel, Reliance
-from overread.errors import BadInput, NotAnswered
-from overread.records import Trial, read_responses, request_key, write_trials
+from overread.core.errors import BadInput, NotAnswered
+from overread.core.records import Trial, read_responses, request_key, write_trials
 from overread.responses import commands
-from overread.responses.account import read_cost
 from overread.responses.answering import Counts, answer_all, answer_trials, guard_restricted
-from overread.responses.backends import Answer, Backend, load
-from overread.responses.backends.order import in_turn
-
-from .conftest import make_trial
 
 MODEL = CalibratedModel(label="c", backend="calibrated", reliance=Reliance(yes=0.5))
 
@@ -147,7 +146,7 @@ import time
 from pathlib import Path
 from overread.config import CalibratedModel, Reliance
 from overread.responses.answering import answer_trials
-from overread.responses.backends import load
+from overread.backends import load
 
 model = CalibratedModel(label="c", backend="calibrated", reliance=Reliance(yes=0.5))
 back_end = load(model, "m")
@@ -188,7 +187,7 @@ import sys
 from pathlib import Path
 from overread.config import TransformersModel
 from overread.responses.answering import answer_trials
-from overread.responses.backends import Answer, load
+from overread.backends import Answer, load
 
 model = TransformersModel(label="t", backend="transformers", weights={str(weights)!r})
 place = [Path({str(place.trials)!r}), model, "t", Path({str(place.work)!r}), Path({str(place.out)!r})]

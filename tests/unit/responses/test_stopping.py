@@ -20,18 +20,17 @@ from data.batch_provider import BatchProvider
 from data.endpoint_calls import QUICK, calls, echo
 from data.openai_job import Place, choice, openai_model
 from data.openai_server import Asked, Completion, Happening, OpenaiServer, Status
+from data.trials import make_model, make_trial
+from overread.backends import Answer, Backend, load
+from overread.backends.transport.asking import ask
+from overread.backends.transport.client import ChatClient
+from overread.backends.transport.guard import clear
 from overread.config import CalibratedModel, Reliance
-from overread.endpoint.asking import ask
-from overread.endpoint.client import ChatClient
-from overread.endpoint.guard import clear
-from overread.errors import BadInput, Stopped
-from overread.records import Trial, read_responses, write_trials
+from overread.core.errors import BadInput, Stopped
+from overread.core.records import Trial, read_responses, write_trials
+from overread.core.stopping import heeding_warnings, until_warned, warned
 from overread.responses.answering import answer_all, answer_trials
-from overread.responses.backends import Answer, Backend, load
 from overread.responses.work import KeptAnswers
-from overread.stopping import heeding_warnings, until_warned, warned
-
-from .conftest import make_model, make_trial
 
 COUNT = 40
 

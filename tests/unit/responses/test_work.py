@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overread.errors import BadInput
-from overread.responses.backends import Answer
+from overread.backends import Answer
+from overread.core.errors import BadInput
 from overread.responses.work import WorkFile
 
 ONE = Answer(text="Yes", logprobs=(-0.1, -2.5), finish_reason="stop", prompt_tokens=7)
@@ -96,8 +96,8 @@ def test_a_full_disk_is_a_clear_error_and_what_was_kept_stays(tmp_path: Path) ->
     path = tmp_path / "w.jsonl"
     write(path, {"a": ONE})
     code = (
-        "import resource, sys; from pathlib import Path; from overread.errors import BadInput\n"
-        "from overread.responses.backends import Answer; from overread.responses.work import WorkFile\n"
+        "import resource, sys; from pathlib import Path; from overread.core.errors import BadInput\n"
+        "from overread.backends import Answer; from overread.responses.work import WorkFile\n"
         "try:\n"
         "    with WorkFile(Path(sys.argv[1])) as work:\n"
         "        work.append('b', Answer(text='No'))\n"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from overread.config import Setting
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Question, Study, Substitute, read_trials, write_trials
 from overread.images.render import pixel_hash
-from overread.records import Picture, Question, Study, Substitute, read_trials, write_trials
 from overread.trials.build import build_trials
 from overread.trials.prompt import Prompts
 

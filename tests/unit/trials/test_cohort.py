@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from overread.cli import app
 from overread.config import FindingQuestions
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Study, write_questions, write_studies, write_substitutes
 from overread.questions.findings import build
-from overread.records import Picture, Study, write_questions, write_studies, write_substitutes
 from overread.trials.cohort import cohort
 from overread.trials.substitutes import choose_substitutes
 

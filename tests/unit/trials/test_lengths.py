@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overread.errors import BadInput
-from overread.records import Question, Study
+from overread.core.errors import BadInput
+from overread.core.records import Question, Study
 from overread.trials.lengths import TOLERANCE, fitted, in_tokens, in_words
 from overread.trials.prompt import Prompts
 from overread.trials.reports import Reports

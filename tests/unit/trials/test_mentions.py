@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from overread.config import FINDINGS
-from overread.errors import BadConfig, BadInput
+from overread.core.errors import BadConfig, BadInput
 from overread.questions.findings import COMPOSITE
 from overread.trials.mentions import read_lexicon
 

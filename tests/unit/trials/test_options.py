@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overread.records import Question
+from overread.core.records import Question
 from overread.trials.options import balanced, permutation
 
 

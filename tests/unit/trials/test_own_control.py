@@ -13,8 +13,7 @@ from data.configs import config_of, small
 from overread import plan
 from overread.cli import app
 from overread.config import Config, load
-from overread.plan import judging
-from overread.records import (
+from overread.core.records import (
     Picture,
     Question,
     Study,
@@ -24,6 +23,7 @@ from overread.records import (
     write_studies,
     write_substitutes,
 )
+from overread.plan import judging
 from overread.trials import template_files
 
 TEMPLATE = """\

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from overread.config import Setting
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Question, Study, Substitute, Trial, read_trials, write_trials
 from overread.questions.findings import COMPOSITE
-from overread.records import Picture, Question, Study, Substitute, Trial, read_trials, write_trials
 from overread.trials import REPORTS as NAMES
 from overread.trials.build import build_trials
 from overread.trials.mentions import Lexicon, read_lexicon

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overread.config import Setting
-from overread.errors import BadInput
-from overread.records import Picture, Question
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Question
 from overread.trials.prompt import OWN_PROMPTS, Prompts, blocks
 
 PICTURE = Picture(

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overread.config import FindingQuestions, GrammarQuestions, Substitutes
+from overread.core.records import Picture, Study, Substitute, read_substitutes, write_substitutes
 from overread.questions import truth
 from overread.questions.findings import COMPOSITE
-from overread.records import Picture, Study, Substitute, read_substitutes, write_substitutes
 from overread.trials.substitutes import choose_substitutes
 
 ASKED = FindingQuestions(origin="findings", findings=("Edema", "Fracture"), composite=("Edema",))

@@ -3,7 +3,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overread.records import Picture, Study
+from overread.core.records import Picture, Study
 from overread.trials.substitutes import choose_substitutes
 
 

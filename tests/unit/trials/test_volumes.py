@@ -8,9 +8,7 @@ import pytest
 
 from data.small_mri import mri_study
 from overread.config import MontageView, Setting, SliceView, View, VolumeView
-from overread.images.index import index_images, write_views
-from overread.images.volume_view import volume_hash
-from overread.records import (
+from overread.core.records import (
     Picture,
     Question,
     Study,
@@ -20,6 +18,8 @@ from overread.records import (
     read_trials,
     write_trials,
 )
+from overread.images.index import index_images, write_views
+from overread.images.volume_view import volume_hash
 from overread.trials.build import build_trials
 from overread.trials.prompt import Prompts
 

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from overread.errors import unknown
+from overread.core.errors import unknown
 
 T = TypeVar("T")
 
@@ -103,8 +103,8 @@ class Section(BaseModel):
 
 def _endpoint(text: str) -> str:
     """An address that the guard can compare: one it can't read would be one it can't refuse."""
-    from overread.endpoint.guard import address
-    from overread.errors import BadInput
+    from overread.backends.transport.guard import address
+    from overread.core.errors import BadInput
 
     try:
         address(text)

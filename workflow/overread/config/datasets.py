@@ -18,8 +18,8 @@ from overread.config.columns import (
 from overread.config.curation import Release, Review
 from overread.config.segmentation import NETWORK_SERIES, Provided, Segmentation
 from overread.config.substitutes import Substitutes
-from overread.errors import unknown
-from overread.records import Modality
+from overread.core.errors import unknown
+from overread.core.records import Modality
 
 FINDINGS = (
     "Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Enlarged Cardiomediastinum", "Fracture", "Lung Lesion",

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints, model_validator
 
 from overread.config.base import Distinct, Name, NotEmpty, OneOrMore, Section
-from overread.errors import unknown
-from overread.records import Modality, Readout
+from overread.core.errors import unknown
+from overread.core.records import Modality, Readout
 
 Plane = Literal["axial", "coronal", "sagittal"]
 SliceChoice = Annotated[

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Discriminator, Tag, ValidationError
 from pydantic.fields import FieldInfo
 
 from overread.config.base import T
-from overread.errors import unknown
+from overread.core.errors import unknown
 
 Problem = tuple[str, str]
 """Where (`evaluations[0].models`) and what."""

@@ -19,7 +19,7 @@ from overread.config.messages import Problem, validated
 from overread.config.models import Model, ModelFile
 from overread.config.resolving import name_settings, resolve, sweep_comparisons
 from overread.config.study import Config
-from overread.errors import BadConfig
+from overread.core.errors import BadConfig
 
 
 def load(path: Path) -> Config:

@@ -17,7 +17,7 @@ from typing import Any
 
 from overread.config.inputs import Setting
 from overread.config.messages import Problem
-from overread.errors import unknown
+from overread.core.errors import unknown
 
 _KEYS = (*Setting.model_fields, "extends", "sweep")
 _RANGE = re.compile(r"(.*?)(\d+)\.\.(\d+)")

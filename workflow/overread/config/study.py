@@ -14,8 +14,8 @@ from overread.config.datasets import Dataset, GeneratedQuestions
 from overread.config.human import HumanSubset
 from overread.config.inputs import Setting, View
 from overread.config.models import Model
-from overread.errors import unknown
-from overread.records import content_hash
+from overread.core.errors import unknown
+from overread.core.records import content_hash
 
 
 class Evaluation(Section):

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overread.errors import BadInput, unknown
+from overread.core.errors import BadInput, unknown
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from overread.config import View
+    from overread.core.records import Picture, Study
     from overread.images.files import StudyFiles
     from overread.images.volume_file import VolumePicture
-    from overread.records import Picture, Study
 
 
 def _slices(study: Study, view: View, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
@@ -79,10 +79,10 @@ def render_study(
 def _rendered(
     study: Study, views: Mapping[str, View], folder: Path, left_out: list[dict[str, str]]
 ) -> Iterator[Picture]:
+    from overread.core.records import Picture
     from overread.images.files import StudyFiles
     from overread.images.render import pixel_hash, write_png
     from overread.images.volume_file import SUFFIX, VolumePicture, write_volume
-    from overread.records import Picture
 
     files = StudyFiles(study, views.values())
     for name, view in sorted(views.items()):

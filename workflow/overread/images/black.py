@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from overread.records import Picture, content_hash
+from overread.core.records import Picture, content_hash
 
 FOLDER = "images/black"
 """Where they lie in a dataset's folder."""

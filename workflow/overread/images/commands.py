@@ -26,9 +26,9 @@ def render_command(
     from pydantic import TypeAdapter, ValidationError
 
     from overread.config import View
-    from overread.errors import BadInput, unknown
+    from overread.core.errors import BadInput, unknown
+    from overread.core.records import one_line, read_studies
     from overread.images.index import write_views
-    from overread.records import one_line, read_studies
 
     try:
         wanted = TypeAdapter(dict[str, View]).validate_json(views)
@@ -58,9 +58,9 @@ def segment_command(
     from pydantic import TypeAdapter, ValidationError
 
     from overread.config import Segmentation
-    from overread.errors import BadInput, unknown
+    from overread.core.errors import BadInput, unknown
+    from overread.core.records import one_line, read_studies
     from overread.images.segmentation.study import segment
-    from overread.records import one_line, read_studies
 
     try:
         wanted: Segmentation = TypeAdapter(Segmentation).validate_json(section)
@@ -81,8 +81,8 @@ def index_command(
     rejected: Annotated[Path, typer.Option(help="studies_rejected.csv to write")],
 ) -> None:
     """List all pictures, and the studies that could not be used with the reason; write the black pictures."""
+    from overread.core.records import read_studies
     from overread.images.index import index_images
-    from overread.records import read_studies
 
     used, refused = index_images(read_studies(studies, with_problems=True), images, out, rejected)
     typer.echo(f"{used} studies have pictures, {refused} could not be used")

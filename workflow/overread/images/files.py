@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from overread.core.records import Study
 from overread.images.dicom_series import is_series, read_series
 from overread.images.slices import Level, cut, largest_tumour, middle
 from overread.images.volume import BadFile, FloatArray, Volume, read_volume
-from overread.records import Study
 
 if TYPE_CHECKING:
     from overread.config import Plane, View

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overread.config import FrontalView
+from overread.core.records import Study
 from overread.images.header import BadFile
 from overread.images.radiograph import read_radiograph
-from overread.records import Study
 
 if TYPE_CHECKING:
     from PIL import Image

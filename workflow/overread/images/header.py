@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from overread.errors import BadInput
+from overread.core.errors import BadInput
 
 FloatArray = npt.NDArray[np.float64]
 

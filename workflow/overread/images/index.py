@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Study, replacing, write_pictures
 from overread.images import render_study
 from overread.images.black import write_black
 from overread.images.volume import BadFile
-from overread.records import Picture, Study, replacing, write_pictures
 
 if TYPE_CHECKING:
     from overread.config import View

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from overread.config import MontageView, Plane, SliceView
+from overread.core.records import Study
 from overread.images.files import BRAIN, MASKS, TUMOUR, StudyFiles
 from overread.images.slice_view import render_slices, series_of
 from overread.images.volume import BadFile
-from overread.records import Study
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw, ImageFont

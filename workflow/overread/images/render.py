@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from overread.records import replacing
+from overread.core.records import replacing
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from overread.errors import BadInput, unknown
-from overread.records import Picture, Study
+from overread.core.errors import BadInput, unknown
+from overread.core.records import Picture, Study
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
@@ -58,8 +58,8 @@ def write_sheets(folder: Path, out: Path, studies: Iterable[str] = ()) -> list[P
     studies  ids; none for all
     raises   BadInput for an unknown study, and for a picture that is missing, damaged or not the one that was rendered
     """
+    from overread.core.records import read_pictures, read_studies
     from overread.images.render import write_png
-    from overread.records import read_pictures, read_studies
 
     pictures = _by_study(read_pictures(folder / "images.parquet"))
     known = {study.study: study for study in read_studies(folder / "studies.parquet")}

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from overread.errors import BadInput
-from overread.records import replacing
+from overread.core.errors import BadInput
+from overread.core.records import replacing
 
 if TYPE_CHECKING:
     from overread.images.volume import FloatArray, Volume

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from overread.config import Plane, VolumeView
+from overread.core.records import Study
 from overread.images.files import StudyFiles
 from overread.images.render import grey_picture, window
 from overread.images.slice_view import POSITIVE
 from overread.images.slices import Level, cut, layout
 from overread.images.volume import BadFile, BoolArray, FloatArray, Volume
 from overread.images.volume_file import VolumePicture, canonical, volume_hash
-from overread.records import Study
 
 if TYPE_CHECKING:
     from PIL import Image

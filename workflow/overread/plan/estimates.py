@@ -170,7 +170,7 @@ def size_of(section: Dataset, folder: Path | None) -> Size:
 
 
 def _counted(folder: Path) -> Size:
-    from overread.records import Picture, read_columns, read_studies
+    from overread.core.records import Picture, read_columns, read_studies
 
     studies = read_studies(folder / "studies.parquet")
     asked: set[str] = set()

@@ -11,11 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from overread.backends.transport import guard
 from overread.config import Config, OpenaiModel, OwnCodeModel, TransformersModel, WeightsModel, is_folder
 from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, Table
 from overread.config.inputs import Setting, VolumeView
-from overread.endpoint import guard
-from overread.errors import unknown
+from overread.core.errors import unknown
 from overread.plan.asked import Cell, cells
 
 When = Literal["never", "later", "missing"]
@@ -49,8 +49,8 @@ class Had:
 
 def had() -> Had:
     """Ask the stages. Their packages are import-light."""
-    studies, questions, images = (import_module(f"overread.{stage}") for stage in ("studies", "questions", "images"))
-    trials, backends = import_module("overread.trials"), import_module("overread.responses.backends")
+    studies, questions, images = (import_module(f"overread.{stage}") for stage in ("sources", "questions", "images"))
+    trials, backends = import_module("overread.trials"), import_module("overread.backends")
     return Had(
         readers=frozenset(studies.READERS) | {"phantom"},  # the phantom is read by the reader of its layout
         origins=frozenset(questions.ORIGINS),

@@ -11,14 +11,14 @@ from importlib import import_module
 from pathlib import Path
 
 from overread.config import FindingQuestions, Questions
-from overread.errors import BadInput, unknown
-from overread.records import Question, Study
+from overread.core.errors import BadInput, unknown
+from overread.core.records import Question, Study
 
 ORIGINS = {
     "findings": "overread.questions.findings",
     "file": "overread.questions.written",
     "grammar": "overread.questions.written",
-    "generated": "overread.questions.generate",
+    "generated": "overread.curation.generate",
 }
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overread.config import FINDINGS, FindingQuestions
-from overread.errors import BadInput
-from overread.records import Question, Study
+from overread.core.errors import BadInput
+from overread.core.records import Question, Study
 
 COMPOSITE = "Any acute finding"
 YES_NO = ("yes", "no")

@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from overread.config import FileQuestions, GrammarQuestions
-from overread.errors import BadInput, unknown
-from overread.records import Question, Study, one_line
+from overread.core.errors import BadInput, unknown
+from overread.core.records import Question, Study, one_line
 
 GRAMMAR_FILE = "questions.jsonl"
 

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from overread.backends import Answer, Backend, Job, load
+from overread.backends.account import Meter, read_costs, write_cost
+from overread.backends.transport.guard import clear
 from overread.config import Model
-from overread.endpoint.guard import clear
-from overread.errors import NotAnswered
-from overread.progress import progress, say
-from overread.records import Response, Status, Trial, read_trials, request_key, write_responses
-from overread.responses.account import Meter, read_costs, write_cost
-from overread.responses.backends import Answer, Backend, Job, load
+from overread.core.errors import NotAnswered
+from overread.core.progress import progress, say
+from overread.core.records import Response, Status, Trial, read_trials, request_key, write_responses
+from overread.core.stopping import quiet_when_warned, stopped, warned
 from overread.responses.parsing import parse
 from overread.responses.work import WorkFile
-from overread.stopping import quiet_when_warned, stopped, warned
 
 
 class Counts(NamedTuple):

@@ -31,8 +31,8 @@ def answer(
     ledger: Ledger = None,
 ) -> None:
     """Ask a model what it has not answered yet, and write its responses."""
+    from overread.core.stopping import heeding_warnings
     from overread.responses.answering import answer_trials
-    from overread.stopping import heeding_warnings
 
     with heeding_warnings():
         answer_trials(trials, _model(model), model_id, work, out, attested=attested or (), ledger=ledger)
@@ -51,10 +51,10 @@ def answer_all_command(
     """Ask a model all of several settings and runs, loading it once."""
     from pydantic import TypeAdapter, ValidationError
 
-    from overread.errors import BadInput
-    from overread.records import one_line
+    from overread.core.errors import BadInput
+    from overread.core.records import one_line
+    from overread.core.stopping import heeding_warnings
     from overread.responses.answering import answer_all
-    from overread.stopping import heeding_warnings
 
     try:
         asked = TypeAdapter(dict[str, int]).validate_json(runs)
@@ -68,8 +68,8 @@ def _model(text: str) -> Model:
     from pydantic import TypeAdapter, ValidationError
 
     from overread.config import Model
-    from overread.errors import BadInput
-    from overread.records import one_line
+    from overread.core.errors import BadInput
+    from overread.core.records import one_line
 
     try:
         section: Model = TypeAdapter(Model).validate_json(text)

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from overread.errors import BadInput
-from overread.records import content_hash
-from overread.responses.backends import Answer
-from overread.responses.locking import Lock
+from overread.backends import Answer
+from overread.core.errors import BadInput
+from overread.core.locking import Lock
+from overread.core.records import content_hash
 
 A = TypeVar("A")
 

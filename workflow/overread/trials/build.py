@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from overread.config import Setting
-from overread.errors import BadInput
+from overread.core.errors import BadInput
+from overread.core.records import Picture, Question, Study, Substitute, Trial, content_hash
 from overread.images.black import black_twin
-from overread.records import Picture, Question, Study, Substitute, Trial, content_hash
 from overread.trials.options import permutation
 from overread.trials.prompt import Prompts, blocks
 from overread.trials.reports import LeftOutError, Reports

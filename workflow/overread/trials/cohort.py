@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from overread.errors import BadInput
-from overread.records import read_questions, read_studies, read_substitutes, replacing
+from overread.core.errors import BadInput
+from overread.core.records import read_questions, read_studies, read_substitutes, replacing
 
 MODALENS = {
     # The test split of MIMIC-CXR-JPG 2.1.0, by its metadata and split tables.

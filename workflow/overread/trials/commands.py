@@ -30,7 +30,7 @@ def substitutes_command(
     from pydantic import TypeAdapter
 
     from overread.config import Questions, Substitutes
-    from overread.records import read_pictures, read_studies, write_substitutes
+    from overread.core.records import read_pictures, read_studies, write_substitutes
     from overread.trials.substitutes import choose_substitutes
 
     known = read_pictures(pictures)
@@ -56,7 +56,7 @@ def cohort_command(
     """Count patients, studies, images, cases, questions and trials at each step."""
     from collections import Counter
 
-    from overread.errors import BadInput, unknown
+    from overread.core.errors import BadInput, unknown
     from overread.trials.cohort import PAPERS, LeftOut, Step, cohort, write_rows
 
     if paper is not None and paper not in PAPERS:
@@ -99,9 +99,9 @@ def build_command(
     from pydantic import TypeAdapter
 
     from overread.config import FindingQuestions, Questions, Setting
+    from overread.core.records import read_pictures, read_questions, read_studies, read_substitutes, write_trials
     from overread.questions import truth
     from overread.questions.findings import COMPOSITE
-    from overread.records import read_pictures, read_questions, read_studies, read_substitutes, write_trials
     from overread.trials.build import build_trials
     from overread.trials.lengths import in_tokens, in_words
     from overread.trials.mentions import OWN_FINDINGS, read_lexicon

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from overread.errors import BadInput
+from overread.core.errors import BadInput
 
 Measure = Callable[[str], int]
 """How long a text is, in words or in a model's tokens."""

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from overread.config import read_yaml
-from overread.errors import BadInput
-from overread.records import one_line
+from overread.core.errors import BadInput
+from overread.core.records import one_line
 
 OWN_FINDINGS = Path(__file__).resolve().parents[3] / "config" / "findings.yaml"
 """The words that come with Overread."""

@@ -15,7 +15,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from overread.records import Question, content_hash
+from overread.core.records import Question, content_hash
 
 Permutation = tuple[int, ...]
 """Place shown -> place as written."""

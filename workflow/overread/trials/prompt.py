@@ -13,8 +13,8 @@ from typing import Any
 import jinja2
 
 from overread.config import Setting
-from overread.errors import BadInput
-from overread.records import Block, Picture, Question, Role
+from overread.core.errors import BadInput
+from overread.core.records import Block, Picture, Question, Role
 
 OWN_PROMPTS = Path(__file__).resolve().parents[3] / "config" / "prompts"
 """The templates that come with Overread."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from overread.records import Block, Question, Study, content_hash
+from overread.core.records import Block, Question, Study, content_hash
 from overread.trials.lengths import TOLERANCE, Measure, fitted, in_words
 from overread.trials.mentions import Lexicon, read_lexicon
 from overread.trials.prompt import Prompts
@@ -185,7 +185,7 @@ class _Edit:
 
 def _spoken(text: str) -> str:
     """The words of a text, between spaces: what makes two sentences the same."""
-    from overread.questions.normalise import words
+    from overread.curation.normalise import words
 
     spoken = " ".join(words(text))
     return f" {spoken} " if spoken else ""

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from overread.config import FindingQuestions, Questions, Substitutes
+from overread.core.records import Picture, Study, Substitute, content_hash
 from overread.images.black import is_black
-from overread.records import Picture, Study, Substitute, content_hash
 
 
 def choose_substitutes(

@@ -10,6 +10,11 @@ Nothing heavy is imported here: every job's Snakefile asks for `SOURCES`.
 """
 
 SOURCES = (
-    "images/segmentation", "images/dicom", "images/dicom_series", "images/files", "images/header", "images/volume",
-)  # fmt: skip
+    "overread/images/segmentation",
+    "overread/images/dicom",
+    "overread/images/dicom_series",
+    "overread/images/files",
+    "overread/images/header",
+    "overread/images/volume",
+)
 """Parts of the package that a mask depends on."""

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overread.errors import BadInput
+from overread.core.errors import BadInput
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from overread.errors import BadInput
+from overread.core.errors import BadInput
 from overread.images.segmentation.grid import SingleArray
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from overread.errors import BadInput
-from overread.records import Record, Study, one_line, replacing
+from overread.core.errors import BadInput
+from overread.core.records import Record, Study, one_line, replacing
 
 if TYPE_CHECKING:
     import numpy as np

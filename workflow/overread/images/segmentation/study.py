@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from overread.config import Provided, SegResNet, SwinUnetr
+from overread.core.provenance import source_hash
+from overread.core.records import Study, content_hash
 from overread.images.files import BRAIN, TUMOUR, StudyFiles
 from overread.images.segmentation import SOURCES
 from overread.images.segmentation import result as results
@@ -17,8 +19,6 @@ from overread.images.segmentation.grid import Grid
 from overread.images.segmentation.labels import from_regions, read_labels, volumes_ml
 from overread.images.segmentation.networks import METHODS
 from overread.images.volume import BadFile, BoolArray
-from overread.provenance import source_hash
-from overread.records import Study, content_hash
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ import bisect
 import re
 from collections.abc import Iterator, Sequence
 
-from overread.records import Status
+from overread.core.records import Status
 from overread.responses.parsing.json_answer import answer_in_json
 from overread.responses.parsing.named import Named, Options
 from overread.responses.parsing.plain import plain, spoken

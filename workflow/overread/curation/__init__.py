@@ -1,0 +1,1 @@
+"""Curation: questions out of reports, by generating, validating, filtering, review and release."""

@@ -1,0 +1,94 @@
+"""Effects: the difference of two comparisons, and of two accuracies, with the interval of the difference itself.
+
+`minus: [first, second]` is the first comparison's rate less the second's. A patient is drawn for both at once, over
+the union of their patients, so what both share cancels; the same holds for the difference of two effects, which draws
+once for all four comparisons. A comparison of accuracy is the accuracy under its first setting less that under its
+second, over the trials that did not fail under either: paired, so that a question counts in both or in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from overread.config import Comparison, Effect, Statistics
+from overread.estimates.bootstrap import FloatArray, Interval, Ratio, paired_difference, weighted_ratios
+from overread.estimates.flips import compared
+from overread.estimates.scored import CellKey, code_patients, paired
+
+COLUMNS = ("dataset", "model", "effect", "estimate", "low", "high", "patients")
+
+
+class Side(NamedTuple):
+    """One comparison: a value a pair (flipped or not, or right less right), and the pair's patient."""
+
+    values: FloatArray
+    patients: pd.Series[str]
+
+
+def effects_table(
+    cells: Mapping[CellKey, pd.DataFrame],
+    comparisons: Mapping[str, Comparison],
+    effects: Mapping[str, Effect],
+    statistics: Statistics,
+) -> pd.DataFrame:
+    """A row a dataset, model and effect, sorted; comparisons of accuracy stand among them under their own names.
+
+    What lacks an arm, or has no pair, is left out.
+    """
+    rows: list[list[object]] = []
+    for dataset, model in sorted({key[:2] for key in cells}):
+        of_model = {key[2]: frame for key, frame in cells.items() if key[:2] == (dataset, model)}
+        found = {}
+        for name, comparison in comparisons.items():
+            if comparison.accuracy is not None and (pairs := _not_failed(of_model, comparison)) is not None:
+                (patients,) = code_patients(pairs["patient"])
+                found[name] = paired_difference(pairs["right_a"], pairs["right_b"], patients, **statistics.model_dump())
+        for name, effect in effects.items():
+            terms = effect.terms(comparisons, effects, (name,))
+            sides = [_side(of_model, comparisons[comparison]) for _, comparison in terms]
+            whole = [side for side in sides if side is not None]
+            if len(whole) == len(terms):
+                found[name] = combined(whole, [sign for sign, _ in terms], statistics)
+        for name in sorted(found):
+            one = found[name]
+            rows.append([dataset, model, name, one.estimate, one.low, one.high, one.patients])
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def combined(sides: list[Side], signs: list[int], statistics: Statistics) -> Interval:
+    """The sum of the sides' means, each with its sign, with one draw of patients for all."""
+    codes = code_patients(*(side.patients for side in sides))
+    ratios = [
+        Ratio(side.values, np.ones_like(side.values), patients) for side, patients in zip(sides, codes, strict=True)
+    ]
+    return weighted_ratios(ratios, [float(sign) for sign in signs], **statistics.model_dump())
+
+
+def flip_side(pairs: pd.DataFrame) -> Side | None:
+    """Whether each pair flipped, of those whose two arms were answered; None without any."""
+    both = pairs[pairs["both"]]
+    return Side(both["flipped"].to_numpy(np.float64), both["patient"]) if len(both) else None
+
+
+def _side(of_model: Mapping[str, pd.DataFrame], comparison: Comparison) -> Side | None:
+    if comparison.accuracy is not None:
+        pairs = _not_failed(of_model, comparison)
+        if pairs is None:
+            return None
+        return Side(pairs["right_a"].to_numpy(np.float64) - pairs["right_b"].to_numpy(np.float64), pairs["patient"])
+    pairs = compared(of_model, comparison)
+    return None if pairs is None else flip_side(pairs)
+
+
+def _not_failed(of_model: Mapping[str, pd.DataFrame], comparison: Comparison) -> pd.DataFrame | None:
+    """The pairs of a comparison of accuracy; none if an arm was not run or nothing pairs."""
+    a, b = (of_model.get(setting) for setting in comparison.settings)
+    if a is None or b is None:
+        return None
+    pairs = paired(a, b)
+    pairs = pairs[(pairs["status_a"] != "failed") & (pairs["status_b"] != "failed")]
+    return pairs if len(pairs) else None

@@ -1,0 +1,108 @@
+"""Modality ablation: what a model scores from the question alone, the report alone, the image alone, and both.
+
+Settings that differ in nothing but whether the study's own image and its full report are shown are one family, found
+by what they are and not by their names. Balanced accuracy is the mean recall over the right options, so a model that
+always says the same scores what a guess scores. The differences draw patients once for both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from overread.config import Setting, Statistics
+from overread.core.records import content_hash
+from overread.estimates.bootstrap import IntArray, Interval, Ratio, weighted_ratios
+from overread.estimates.scored import CellKey, code_patients
+
+COLUMNS = (
+    "dataset", "model", "images", "shown", "setting", "questions", "patients", "balanced_accuracy", "low", "high",
+)  # fmt: skip
+SHOWN = {(False, False): "question", (False, True): "report", (True, False): "image", (True, True): "both"}
+"""Whether image and report are shown -> the name of it."""
+ADDED = {"image added to the question": ("image", "question"), "image added to the report": ("both", "report")}
+"""The differences: what is shown, and what it is compared with."""
+
+
+def modality_table(
+    cells: Mapping[CellKey, pd.DataFrame], settings: Mapping[str, Setting], statistics: Statistics
+) -> pd.DataFrame:
+    """Rows of each dataset, model and family with a setting that shows the image and one that doesn't.
+
+    `shown` is question, report, image or both, or one of `ADDED`, whose `balanced_accuracy` is the difference and whose
+    `setting` names both as `first - second`.
+    """
+    rows: list[list[object]] = []
+    for dataset, model in sorted({key[:2] for key in cells}):
+        of_model = {key[2]: frame for key, frame in cells.items() if key[:2] == (dataset, model)}
+        for view, family in _families({name: settings[name] for name in sorted(of_model)}):
+            found = {shown: of_model[name] for shown, name in family.items()}
+            for shown in SHOWN.values():
+                if shown in family:
+                    start = [dataset, model, view, shown, family[shown]]
+                    rows.append([*start, *_row([found[shown]], statistics)])
+            for added, (first, second) in ADDED.items():
+                if first in family and second in family:
+                    start = [dataset, model, view, added, f"{family[first]} - {family[second]}"]
+                    rows.append([*start, *_row([found[first], found[second]], statistics)])
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _families(settings: Mapping[str, Setting]) -> list[tuple[str, dict[str, str]]]:
+    """View and settings, by what they show, of each family; the first by name where two settings are the same."""
+    plain = {name: one for name, one in settings.items() if one.source == "own" and one.report in ("none", "full")}
+    groups: dict[str, dict[tuple[str, bool], str]] = {}
+    for name, one in plain.items():
+        # A setting without an image has no order of image and text: it belongs to the families of both orders.
+        orders = [one.order] if one.images != "none" else ["image-first", "text-first"]
+        for order in orders:
+            rest = {**one.model_dump(mode="json", exclude={"images", "report"}), "order": order}
+            groups.setdefault(content_hash(rest), {}).setdefault((one.images, one.report == "full"), name)
+    families = []
+    for group in groups.values():
+        for view in sorted({images for images, _ in group} - {"none"}):
+            family = {
+                SHOWN[images != "none", report]: name
+                for (images, report), name in group.items()
+                if images in (view, "none")
+            }
+            if {"question", "report"} & set(family):
+                families.append((view, family))
+    return sorted(families, key=lambda one: (one[0], sorted(one[1].values())))
+
+
+def _row(frames: list[pd.DataFrame], statistics: Statistics) -> list[object]:
+    """Questions, patients and the balanced accuracy of the first frame, less that of the second where there is one.
+
+    A difference is over what failed on neither side: a question counts in both or in neither.
+    """
+    scored = [frame[frame["status"] != "failed"] for frame in frames]
+    if len(scored) == 2:
+        keys = [pd.MultiIndex.from_frame(frame[["question", "run"]]) for frame in scored]
+        scored = [frame[own.isin(other)] for frame, own, other in zip(scored, keys, reversed(keys), strict=True)]
+    if not all(len(frame) for frame in scored):
+        return [None] * 5
+    codes = code_patients(*(frame["patient"] for frame in scored))
+    interval = balanced_interval(list(zip(scored, codes, strict=True)), statistics.model_dump())
+    return [scored[0]["question"].nunique(), interval.patients, interval.estimate, interval.low, interval.high]
+
+
+def balanced_interval(sides: list[tuple[pd.DataFrame, IntArray]], options: Mapping[str, Any]) -> Interval:
+    """Balanced accuracy with its interval; of two sides, the first less the second.
+
+    sides   scored rows, and the patient of each as a code that is alike on both sides
+    """
+    ratios: list[Ratio] = []
+    weights: list[float] = []
+    for sign, (rows, patients) in zip((1.0, -1.0), sides, strict=False):
+        classes = np.where(rows["yes_no"], np.where(rows["gold_yes"], "yes", "no"), rows["gold"].astype(str))
+        right = rows["right"].to_numpy(np.float64)
+        names = np.unique(classes)
+        for name in names:
+            of_class = (classes == name).astype(np.float64)
+            ratios.append(Ratio(right * of_class, of_class, patients))
+            weights.append(sign / len(names))
+    return weighted_ratios(ratios, weights, **options)

@@ -1,0 +1,41 @@
+"""Answer positions: where the right option stands, which place is chosen, and whether being right depends on the
+place.
+
+Places are as shown, from 1. `gold_share` is over all trials that did not fail; `chosen_share` over those answered;
+`recall` is the share answered right of the trials whose right option stands there (not read, refused or cut off is
+not right). `rstd` is the population standard deviation of the recalls over the places that hold a right option, in
+per cent (Zheng et al. 2024, "Large language models are not robust multiple choice selectors"); it is one number a
+setting, and blank with one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from overread.estimates.scored import CellKey
+
+COLUMNS = ("dataset", "model", "setting", "position", "gold_share", "chosen_share", "recall", "rstd")
+
+
+def positions_table(cells: Mapping[CellKey, pd.DataFrame]) -> pd.DataFrame:
+    """A row a cell and place, sorted. Blank where nothing was answered, or no right option stands there."""
+    rows: list[list[object]] = []
+    for key in sorted(cells):
+        scored = cells[key][cells[key]["status"] != "failed"]
+        if not len(scored):
+            continue
+        places = int(scored["n_options"].max())
+        gold = np.bincount(scored["gold"], minlength=places)
+        hits = np.bincount(scored["gold"], weights=scored["right"], minlength=places)
+        answers = scored.loc[scored["status"] == "answered", "answer"]
+        chosen = np.bincount(answers, minlength=places)
+        recalls = hits[gold > 0] / gold[gold > 0]
+        spread = 100 * float(np.std(recalls)) if len(recalls) > 1 else None
+        for place in range(places):
+            share = chosen[place] / len(answers) if len(answers) else None
+            recall = hits[place] / gold[place] if gold[place] else None
+            rows.append([*key, place + 1, gold[place] / len(scored), share, recall, spread])
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,0 +1,1 @@
+"""Reporting: words, figures and the report, from the tables alone."""

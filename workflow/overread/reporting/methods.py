@@ -1,0 +1,253 @@
+"""The methods in sentences that can be pasted into a paper: each is said only of what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overread.estimates.significance import DRAWS, EXACT
+from overread.reporting.rows import Row, number, where
+from overread.reporting.words import count, describe, listed, percent
+
+MODALITIES = {"mri": "brain MRI", "xray": "chest X-rays"}
+SOURCES = {
+    "ucsf-pdgm": "UCSF-PDGM", "mimic-cxr": "MIMIC-CXR-JPG", "open-i": "Open-I", "chexpert-plus": "CheXpert Plus",
+    "table": "a table of our own", "phantom": "semi-synthetic studies",
+}  # fmt: skip
+ORIGINS = {
+    "findings": "a yes/no question for each of {findings}{composite}, answered by the data set's labels",
+    "grammar": "written with the semi-synthetic reports by the same grammar",
+    "file": "taken from a file",
+    "generated": "multiple-choice questions written from the reports by {author}, checked by {validator}, and filtered",
+}
+WHOSE = {
+    "same-if-possible": "of the same patient where there was one, else of another patient",
+    "same": "of the same patient",
+    "another": "of another patient",
+}
+BACKENDS = {
+    "transformers": "transformers", "vllm": "vLLM", "openai": "an OpenAI-compatible server",
+    "contrastive": "a contrastive encoder", "llava-med": "LLaVA-Med's own code", "med3dvlm": "Med3DVLM's own code",
+}  # fmt: skip
+SOFTWARE = ("Python", "numpy", "scipy", "pandas", "statsmodels", "matplotlib")
+"""What the tables and figures are made with."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A dataset in numbers, as in dataset.csv, and how many of its studies could not be used."""
+
+    name: str
+    modality: str
+    numbers: Row
+    unusable: int
+    semi_synthetic: bool
+
+
+def methods(
+    spec: Mapping[str, Any], data: Sequence[Data], significance: Sequence[Row], versions: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Heading and text of each paragraph.
+
+    spec          the report's: what was run
+    significance  the rows of significance.csv
+    versions      of packages, by name
+    """
+    return [
+        ("Data", " ".join(_data(one, spec) for one in data)),
+        ("Models", _models(spec)),
+        ("Settings", _settings(spec)),
+        ("Scoring", _scoring(spec)),
+        ("Statistics", _statistics(spec, significance)),
+        ("Software", _software(spec, versions)),
+    ]
+
+
+def _data(data: Data, spec: Mapping[str, Any]) -> str:
+    section = spec["datasets"][data.name]
+    kind = MODALITIES.get(data.modality, data.modality)
+    source = SOURCES.get(section["source"], section["source"])
+    split = f", split {section['split']}" if section.get("split") else ""
+    planted = " (findings planted in real anatomy)" if data.semi_synthetic else ""
+    counts = [count(number(data.numbers.get(name)) or 0, *words) for name, words in _COUNTED.items()]
+    text = f"{data.name} consisted of {kind} from {source}{planted}{split}: {', '.join(counts[:2])} and {counts[2]}."
+    text += f" The questions were {_origin(section['questions'], spec)}."
+    if data.unusable:
+        were = "was" if data.unusable == 1 else "were"
+        text += f" {count(data.unusable, 'study', 'studies')} could not be used and {were} left out."
+    swapped = {cell["setting"] for cell in spec["cells"] if cell["dataset"] == data.name}
+    if any(spec["settings"][name]["source"] == "substitute" for name in swapped):
+        text += f" {_substitutes(section['substitutes'])}"
+    return text
+
+
+_COUNTED = {"questions": ("question",), "studies": ("study", "studies"), "patients": ("patient",)}
+
+
+def _origin(section: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    words = ORIGINS.get(section["origin"], f"of the kind {section['origin']}")
+    named = {name: spec["models"].get(section.get(name), {}).get("label", section.get(name)) for name in _AUTHORS}
+    composite = " and one for any acute finding" if section.get("composite") else ""
+    return words.format(findings=count(len(section.get("findings", ())), "finding"), composite=composite, **named)
+
+
+_AUTHORS = ("author", "validator")
+
+
+def _substitutes(section: Mapping[str, Any]) -> str:
+    """Whose image took a study's place."""
+    text = f"Where the image was swapped, it was that of another study {WHOSE[section['patient']]}"
+    if section["same_attributes"]:
+        text += f", equal in {listed(list(section['same_attributes']))}"
+    if section["finding"] != "any":
+        text += f", for which the correct answer was {'another' if section['finding'] == 'changed' else 'the same'}"
+    if section["same_other_findings"]:
+        text += ", with all other findings the same"
+    if section["other"]:
+        text += f", differing in {listed(list(section['other']))}"
+    return f"{text}; it was chosen once, the same for every model."
+
+
+def _models(spec: Mapping[str, Any]) -> str:
+    names = sorted({cell["model"] for cell in spec["cells"]})
+    sections = [spec["models"][name] for name in names]
+    told = [f"{one['label']} ({_how(one)})" for one in sections if one["backend"] != "calibrated"]
+    weights = [one["label"] for one in sections if one["backend"] == "calibrated"]
+    text = f"The questions were put to {listed(told)}." if told else ""
+    if weights:
+        text += (
+            f" {listed(weights)} {'is a calibrated reader' if len(weights) == 1 else 'are calibrated readers'} and no"
+            f" {'model' if len(weights) == 1 else 'models'}: told the truth, to follow it at a set rate."
+        )
+    return text.strip()
+
+
+def _how(model: Mapping[str, Any]) -> str:
+    """Weights, revision, type, back end and decoding, as far as they are known."""
+    weights = str(model.get("weights") or model.get("model") or "")
+    parts = [weights.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] if _is_place(weights) else weights]
+    parts.append(f"revision {model['revision']}" if model.get("revision") else "")
+    parts.append(str(model.get("dtype") or ""))
+    parts.append(BACKENDS.get(model["backend"], model["backend"]))
+    decoding = model.get("decoding") or {}
+    temperature = decoding.get("temperature")
+    if temperature is not None:
+        parts.append("greedy decoding" if temperature == 0 else f"temperature {temperature:g}")
+    parts.append(f"top-p {decoding['top_p']:g}" if decoding.get("top_p") is not None else "")
+    parts.append(f"at most {decoding['max_tokens']} tokens" if decoding.get("max_tokens") is not None else "")
+    effort = decoding.get("reasoning_effort")
+    parts.append(f"reasoning effort {effort}" if effort else "")
+    return ", ".join(part for part in parts if part)
+
+
+def _is_place(weights: str) -> bool:
+    return weights.startswith(("/", ".", "~", "\\")) or weights[1:2] == ":"
+
+
+def _settings(spec: Mapping[str, Any]) -> str:
+    """Of each dataset the settings that were run; those of a sweep over layers together."""
+    text = " ".join(
+        _settings_of(name, [cell for cell in spec["cells"] if cell["dataset"] == name], spec["settings"])
+        for name in sorted({cell["dataset"] for cell in spec["cells"]})
+    )
+    views = "; ".join(f"{name} is {_view(view)}" for name, view in sorted((spec.get("views") or {}).items()))
+    return text + (f" Of the inputs, {views}." if views else "")
+
+
+def _settings_of(dataset: str, cells: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
+    used = sorted({cell["setting"] for cell in cells})
+    models = len({cell["model"] for cell in cells})
+    runs = sorted({cell["runs"] for cell in cells})
+    often = "once" if runs == [1] else f"in {runs[0]} runs" if len(runs) == 1 else f"in {runs[0]} to {runs[-1]} runs"
+    some = "" if len(cells) == models * len(used) else ", not every model under each"
+    told = [f"{called} ({text})" for called, text in _told(used, settings)]
+    return f"The questions on {dataset} were put {often} under {count(len(used), 'setting')}{some}: {'; '.join(told)}."
+
+
+def _told(names: Sequence[str], settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each setting's name and what it does; of those that differ only in the layer that hides the report, one."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        mode, _, layer = settings[name]["attention"].partition("-")
+        rest = {**settings[name], "attention": mode}
+        alike.setdefault(repr(sorted(rest.items())) if layer else name, []).append(name)
+    told = []
+    for same in alike.values():
+        setting, called = settings[same[0]], same[0]
+        if len(same) > 1:
+            mode = setting["attention"].partition("-")[0]
+            layers = sorted(int(settings[name]["attention"].partition("-")[2]) for name in same)
+            setting = {**setting, "attention": f"{mode}-{_ranged(layers)}"}
+            called = f"{called} and {len(same) - 1} more, each with its layer"
+        text = describe(setting).rstrip(".")
+        told.append((called, text[:1].lower() + text[1:]))
+    return told
+
+
+def _ranged(layers: Sequence[int]) -> str:
+    whole = list(layers) == list(range(layers[0], layers[-1] + 1)) and len(layers) > 2
+    return f"{layers[0]} to {layers[-1]}" if whole else listed([str(layer) for layer in layers])
+
+
+def _view(view: Mapping[str, Any]) -> str:
+    """What a view shows, as the end of a sentence."""
+    named = view.get("series", "all")
+    series = "every series" if named == "all" else listed([named] if isinstance(named, str) else list(named))
+    if view["kind"] == "frontal":
+        return "the frontal radiograph" + (f", {view['size']} pixels at its longer edge" if view.get("size") else "")
+    if view["kind"] == "volume":
+        stack = f"{view['slices']} evenly spaced slices" if view.get("slices") else "the whole volume"
+        return f"{stack} of {series}"
+    if view["kind"] == "montage":
+        return f"a montage of {series}, one picture each of the planes {listed(list(view['planes']))}"
+    return f"the {view['plane']} slice of {series} (chosen by: {str(view['slice']).replace('-', ' ')})"
+
+
+def _scoring(spec: Mapping[str, Any]) -> str:
+    text = (
+        "An answer that could not be read, was refused or was cut off counted as not correct; a request that failed was"
+        " left out. Beside each accuracy stand chance and what always taking the first option would score."
+    )
+    if any(one.get("flips") for one in spec["comparisons"].values()):
+        text += (
+            " A flip is a pair of answers to one question that differ between two settings; pairs in which either"
+            " answer could not be read were left out."
+        )
+    return text
+
+
+def _statistics(spec: Mapping[str, Any], significance: Sequence[Row]) -> str:
+    statistics = spec["statistics"]
+    text = (
+        f"Intervals are {percent(statistics['level'], 0)} percentile intervals of a bootstrap over patients"
+        f" ({statistics['draws']:,} draws, seed {statistics['seed']}): patients are drawn with replacement, and all"
+        " trials of a patient go together. A difference has an interval of its own, from one draw of patients for both"
+        " of its sides."
+    )
+    if not significance:
+        return text
+    measured = [bool(where(significance, floor=kind)) for kind in ("measured", "not measured")]
+    against = " or ".join(
+        words
+        for words, there in zip(
+            ("the change seen when the same was asked again", "no change at all where it was asked once"),
+            measured,
+            strict=True,
+        )
+        if there
+    )
+    return (
+        f"{text} Whether swapping the image changes answers was tested against {against}, one-sided, by flipping the"
+        f" sign of each patient's surplus of flips (all signs for up to {EXACT} patients with a surplus, {DRAWS:,}"
+        f" drawn ones beyond); the {count(len(significance), 'test')} of the study"
+        f" {'needs no adjustment' if len(significance) == 1 else 'were adjusted together after Holm'}."
+    )
+
+
+def _software(spec: Mapping[str, Any], versions: Mapping[str, str]) -> str:
+    known = [f"{name} {versions[name]}" for name in SOFTWARE if name in versions]
+    return (
+        f"The study was run with Overread {versions.get('overread', '')} (configuration {spec['config_hash']}); its"
+        f" tables and figures were made with {', '.join(known)}."
+    )

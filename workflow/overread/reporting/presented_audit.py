@@ -1,0 +1,175 @@
+"""The tables of the image-swap audit as the report shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from overread.reporting.forest import GROUPS, in_order
+from overread.reporting.presented import (
+    DASH,
+    Cell,
+    Column,
+    Presented,
+    Writer,
+    make,
+    percent,
+    plain,
+    signed,
+    text,
+    whole,
+)
+from overread.reporting.rows import Row, number, ordered, where
+from overread.reporting.words import interval
+
+Labels = Mapping[str, str]
+SHOWN = {"question": "Question alone", "report": "Report", "image": "Image", "both": "Image and report"}
+MODES = {"from": "From the layer on", "only": "In the layer alone"}
+
+
+def significance(rows: Sequence[Row], flips: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    """All tests in one table, since they are adjusted together. The interval is that of the rate over all pairs, of
+    which a test with reruns uses a part.
+    """
+    whole_rates = {(row["dataset"], row["model"], row["comparison"]): row for row in where(flips, group="all")}
+
+    def over_all(row: Row) -> Cell:
+        found = whole_rates.get((row["dataset"], row["model"], row["comparison"]))
+        return (
+            Cell(DASH)
+            if found is None
+            else Cell(f"{percent('flip_rate')(found).text} {between('low', 'high')(found).text}")
+        )
+
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Dataset", False), text("dataset")),
+        (Column("Image swap", False), text("comparison")),
+        (Column("Report", False), text("report")),
+        (Column(f"Flips % [{level}]"), over_all),
+        (Column("In the test %"), percent("flip_rate")),
+        (Column("Asked again %"), _floor_of_test),
+        (Column("Surplus, points"), signed("surplus")),
+        (Column("p, one-sided"), _p("p")),
+        (Column("p, Holm"), _p("p_holm")),
+        (Column("Pairs"), whole("pairs")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return [make(f"Image swaps against the noise floor: {len(rows)} tests", parts, rows)] if rows else []
+
+
+def noise(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Setting", False), text("setting")),
+        (Column("Flips %"), percent("flip_rate")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Pairs"), whole("pairs")),
+        (Column("Patients"), whole("patients")),
+        (Column("Runs"), whole("runs")),
+        (Column("Pairs left out"), whole("unpaired", marked=True)),
+    ]
+    return _by_dataset("The same asked again", parts, rows)
+
+
+def margins(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Difference", False), text("effect")),
+        (Column("Moves more in the first, %"), percent("moves_more")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Mean move, first"), plain("mean_abs_change_first", 3)),
+        (Column("Mean move, second"), plain("mean_abs_change_second", 3)),
+        (Column("Questions"), whole("pairs")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Moves of the margin", parts, rows)
+
+
+def own_label(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    """Differences are in points, like the rest of the column."""
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Comparison", False), text("comparison")),
+        (Column("Setting", False), text("setting")),
+        (Column("Accuracy %"), percent("accuracy")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Balanced %"), percent("balanced_accuracy")),
+        (Column(f"{level} interval"), between("balanced_low", "balanced_high")),
+        (Column("Pairs"), whole("pairs")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Accuracy for the image shown", parts, rows)
+
+
+def modality(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Shown", False), text("shown", SHOWN)),
+        (Column("Setting", False), text("setting")),
+        (Column("Balanced accuracy, % or points"), percent("balanced_accuracy")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Questions"), whole("questions")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("What image and report add", parts, rows)
+
+
+def layers(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Report hidden", False), text("mode", MODES)),
+        (Column("Layer"), whole("layer")),
+        (Column("Flips %"), percent("flip_rate")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Pairs"), whole("pairs")),
+        (Column("Patients"), whole("patients")),
+        (Column("Comparison", False), text("comparison")),
+    ]
+    return _by_dataset("The report hidden", parts, rows)
+
+
+def findings(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    """A table a dataset and difference, in the order of the forest plot."""
+    tables = []
+    for dataset, effect in dict.fromkeys((row["dataset"], row["effect"]) for row in rows):
+        own = where(rows, dataset=dataset, effect=effect)
+        order = in_order(ordered(own, "group"))
+        own.sort(key=lambda row: (order.index(row["group"]), row["model"]))
+        parts = [
+            (Column("Model", False), text("model", labels)),
+            (Column("Pairs of", False), text("group", GROUPS)),
+            (Column(f"{own[0]['first']} %"), percent("rate_first")),
+            (Column(f"{level} interval"), between("low_first", "high_first")),
+            (Column(f"{own[0]['second']} %"), percent("rate_second")),
+            (Column(f"{level} interval"), between("low_second", "high_second")),
+            (Column("Difference, points"), signed("difference")),
+            (Column(f"{level} interval"), between("low", "high")),
+            (Column("Noise floor %"), percent("floor")),
+            (Column("Pairs"), whole("pairs")),
+            (Column("Patients"), whole("patients")),
+        ]
+        tables.append(make(f"{effect} on {dataset}, by finding", parts, own, dataset=dataset))
+    return tables
+
+
+def between(low: str, high: str) -> Writer:
+    """The interval between two columns."""
+    return lambda row: Cell(interval(number(row[low]), number(row[high])) or DASH)
+
+
+def _by_dataset(caption: str, parts: list[tuple[Column, Writer]], rows: Sequence[Row]) -> list[Presented]:
+    return [
+        make(f"{caption}: {name}", parts, where(rows, dataset=name), dataset=name) for name in ordered(rows, "dataset")
+    ]
+
+
+def _floor_of_test(row: Row) -> Cell:
+    return percent("floor_rate")(row) if row["floor"] == "measured" else Cell("not measured")
+
+
+def _p(name: str) -> Writer:
+    def write(row: Row) -> Cell:
+        value = number(row[name])
+        return Cell(DASH if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}")
+
+    return write

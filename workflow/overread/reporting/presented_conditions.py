@@ -1,0 +1,142 @@
+"""Accuracy in the layout of Table 4 of UCSF-PDGM-VQA: a row a model and input, a column a condition, with n.
+
+The paper's columns are the input as it is, the montage, the black image, the reshuffled options and the text alone. The
+image-swap audit adds the swapped image and the report. What differs in anything else stands in the table of accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from overread.reporting.presented import DASH, Cell, Column, Presented, make, text
+from overread.reporting.rows import Row, number, ordered, where
+from overread.reporting.words import SPACE, interval, signless
+
+Setting = Mapping[str, Any]
+OWN = {"mri": "MRI", "xray": "X-ray"}
+CONDITIONS = ("own", "montage", "black", "reshuffled", "text", "swapped", "both", "both-swapped", "report")
+HEADINGS = {
+    "montage": "{own} montage", "black": "Black image", "reshuffled": "Reshuffled", "text": "Text only",
+    "swapped": "Swapped image", "both": "{own} and report", "both-swapped": "Swapped image, own report",
+    "report": "Report only",
+}  # fmt: skip
+READOUTS = {"first-token": "first-token readout", "free-text": "free-text readout"}
+
+
+def conditions(
+    rows: Sequence[Row], labels: Mapping[str, str], spec: Mapping[str, Any], level: str, modalities: Mapping[str, str]
+) -> list[Presented]:
+    """A table a dataset. Cells hold the accuracy in per cent, its interval, and the questions behind it.
+
+    spec        the report's: settings are read, and views where it has them, to put a montage beside its slices
+    modalities  mri or xray, by dataset
+    """
+    tables = []
+    for dataset in ordered(rows, "dataset"):
+        own = where(rows, dataset=dataset)
+        placed = _placed(own, spec)
+        found = [name for name in CONDITIONS if any(name == condition for _, condition in placed)]
+        lines = sorted({line for line, _ in placed}, key=lambda line: (labels.get(line[0], line[0]), *line[1:]))
+        image = OWN.get(modalities.get(dataset, ""), "Own image")
+        parts = [(Column("Model", False), text("model", labels)), (Column("Input", False), text("input"))]
+        for name in found:
+            heading = HEADINGS.get(name, "{own}").format(own=image)
+            parts.append((Column(heading), lambda row, name=name: Cell(row[name] or DASH)))  # type: ignore[misc]
+        merged = [
+            {"model": model, "input": shown, **{name: _cell(placed.get(((model, shown), name))) for name in found}}
+            for model, shown in lines
+        ]
+        caption = f"Accuracy by input and condition on {dataset}, per cent [{level} interval], n questions"
+        tables.append(make(caption, parts, merged, dataset=dataset))
+    return tables
+
+
+def _placed(rows: Sequence[Row], spec: Mapping[str, Any]) -> dict[tuple[tuple[str, str], str], Row]:
+    """The row of accuracy.csv for each line (model, input) and condition. Where two settings would share a place, the
+    first by its name has it: the other stands in the table of accuracy.
+    """
+    settings: Mapping[str, Setting] = spec["settings"]
+    placed: dict[tuple[tuple[str, str], str], Row] = {}
+    blind: dict[tuple[str, str], list[tuple[str, Row]]] = {}
+    for row in sorted(rows, key=lambda row: row["setting"]):
+        setting = settings[row["setting"]]
+        condition = condition_of(setting, spec)
+        if condition is None:
+            continue
+        if setting["images"] == "none":
+            blind.setdefault((row["model"], _manner(setting)), []).append((condition, row))
+        else:
+            placed.setdefault(((row["model"], _input(setting, row["model"], rows, spec)), condition), row)
+    # What is asked without an image belongs to no input: it stands once, in the model's first line of its manner.
+    for (model, manner), found in sorted(blind.items()):
+        lines = sorted({line for line, _ in placed if line[0] == model and _has(line[1], manner)})
+        line = lines[0] if lines else (model, f"no image{manner}")
+        for condition, row in found:
+            placed.setdefault((line, condition), row)
+    return placed
+
+
+def condition_of(setting: Setting, spec: Mapping[str, Any]) -> str | None:
+    """Which column a setting belongs to; none where it does something that no column is for."""
+    plain = setting["attention"] == "none" and not setting["warning"] and setting["report"] in ("none", "full")
+    if not plain or setting["options"] not in ("as-written", "shuffled"):
+        return None
+    report, shuffled = setting["report"] == "full", setting["options"] == "shuffled"
+    if shuffled:
+        alone = setting["source"] == "own" and not report
+        return "reshuffled" if alone else None
+    if setting["images"] == "none":
+        return "report" if report else "text"
+    if report:
+        return {"own": "both", "substitute": "both-swapped"}.get(setting["source"])
+    montage = _view(setting, spec).get("kind") == "montage"
+    return {"own": "montage" if montage else "own", "black": "black", "substitute": "swapped"}[setting["source"]]
+
+
+def _view(setting: Setting, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    view: Mapping[str, Any] = (spec.get("views") or {}).get(setting["images"], {})
+    return view
+
+
+def _manner(setting: Setting) -> str:
+    """What of asking and reading sets a line apart, as an ending of its input's name."""
+    parts = [
+        READOUTS.get(setting["readout"], ""),
+        "text first" if setting["order"] == "text-first" else "",
+        "one question a study" if setting["questions"] == "one-per-study" else "",
+    ]
+    return "".join(f", {part}" for part in parts if part)
+
+
+def _has(shown: str, manner: str) -> bool:
+    return shown.endswith(manner) if manner else not any(shown.endswith(end) for end in (*READOUTS.values(), "a study"))
+
+
+def _input(setting: Setting, model: str, rows: Sequence[Row], spec: Mapping[str, Any]) -> str:
+    """The view's name; of a montage that of the slices that it gathers, if the model has exactly one such input."""
+    name, view = setting["images"], _view(setting, spec)
+    if view.get("kind") == "montage" and condition_of(setting, spec) == "montage":
+        own = {spec["settings"][row["setting"]]["images"] for row in where(rows, model=model)} - {"none"}
+        slices = {one for one in own if _count(one, spec) == min(2, len(view.get("planes", ())))}
+        if len(slices) == 1:
+            name = slices.pop()
+    return f"{name}{_manner(setting)}"
+
+
+def _count(view: str, spec: Mapping[str, Any]) -> int:
+    """1 for a view of one slice, 2 for one of several, 0 for any other."""
+    section = (spec.get("views") or {}).get(view, {})
+    if section.get("kind") != "slice":
+        return 0
+    return 1 if isinstance(section["series"], str) and section["series"] != "all" else 2
+
+
+def _cell(row: Row | None) -> str:
+    """Accuracy, interval and questions, each on a line of its own."""
+    if row is None or number(row["accuracy"]) is None:
+        return ""
+    share = signless(100 * (number(row["accuracy"]) or 0.0), 1)
+    between = interval(number(row["low"]), number(row["high"]))
+    asked = f"n{SPACE}={SPACE}{int(number(row['questions']) or 0):,}"
+    return "\n".join(part for part in (share, between, asked) if part)

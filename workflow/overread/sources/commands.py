@@ -1,0 +1,95 @@
+"""`overread studies`: make the semi-synthetic data, and read a data set's studies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from overread.config import Dataset
+
+app = typer.Typer(help="Make semi-synthetic studies and read the studies of a data set.", no_args_is_help=True)
+
+SectionText = Annotated[str, typer.Option(help="the dataset's section of the config, as JSON")]
+
+
+@app.command("phantom")
+def phantom_command(
+    section: SectionText,
+    out: Annotated[Path, typer.Option(help="folder to write, new or empty")],
+    workers: Annotated[int, typer.Option(min=1, help="processes at once")] = 1,
+) -> None:
+    """Make semi-synthetic studies with reports, in the layout of UCSF-PDGM or MIMIC-CXR-JPG."""
+    from importlib import import_module
+
+    from overread.config import Phantom
+    from overread.core.errors import BadInput
+    from overread.sources import PHANTOMS
+
+    parsed = _parsed(section)
+    if not isinstance(parsed, Phantom):
+        raise BadInput(f"--section: source {parsed.source!r} is not made but read; only 'phantom' is made")
+    module, _ = PHANTOMS[parsed.modality]
+    import_module(module).make(parsed, out, workers)
+    typer.echo(f"{out}: semi-synthetic, modality {parsed.modality}, seed {parsed.seed}")
+
+
+@app.command("read")
+def read_command(
+    folder: Annotated[Path, typer.Argument(help="the data set's folder")],
+    dataset: Annotated[str, typer.Option(help="its name in the config")],
+    section: SectionText,
+    out: Annotated[Path, typer.Option(help="studies.parquet to write")],
+    remarks: Annotated[
+        Path | None, typer.Option(help="CSV to write: rows and files that are not as they should be")
+    ] = None,
+    counts: Annotated[Path | None, typer.Option(help="CSV to write: how many images, studies and patients")] = None,
+) -> None:
+    """Read one row a study, also those that can't be used, with the reason."""
+    from importlib import import_module
+
+    from overread.config import Phantom
+    from overread.core.errors import BadInput, unknown
+    from overread.core.records import write_studies
+    from overread.sources import PHANTOMS, READERS
+    from overread.sources.remarks import Remarks
+
+    parsed = _parsed(section)
+    source = PHANTOMS[parsed.modality][1] if isinstance(parsed, Phantom) else parsed.source
+    if source not in READERS:
+        raise BadInput(f"--section: no reader yet: {unknown('source', source, READERS)}")
+    told = Remarks()
+    studies = import_module(READERS[source]).read(dataset, parsed, folder, told)
+    told.count_studies(studies)
+    told.write(remarks, counts)
+    for what, number in told.counts.items():
+        typer.echo(f"{what}: {number}")
+    unusable = [study for study in studies if study.problem is not None]
+    if len(unusable) == len(studies):
+        first = f"; the first: {unusable[0].study}: {unusable[0].problem}" if unusable else ""
+        raise BadInput(f"{folder}: none of {len(studies)} studies can be used{first}")
+    write_studies(studies, out)
+    typer.echo(f"{dataset}: {len(studies)} studies, {len(unusable)} of them can't be used; {len(told.rows)} remarks")
+
+
+def _parsed(text: str) -> Dataset:
+    """The section. What is asked does not change what is read, so `questions` may be absent, and is not looked at."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from overread.config import Dataset
+    from overread.core.errors import BadInput
+    from overread.core.records import one_line
+
+    try:
+        content = json.loads(text)
+        if not isinstance(content, dict):
+            raise ValueError("must be a JSON object")
+        content["questions"] = {"origin": "file", "path": "not-read"}
+        return TypeAdapter[Dataset](Dataset).validate_python(content)
+    except ValidationError as error:
+        raise BadInput(f"--section: {one_line(error)}") from None
+    except ValueError as error:
+        raise BadInput(f"--section: {error}") from None

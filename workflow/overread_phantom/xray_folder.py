@@ -1,0 +1,187 @@
+"""Semi-synthetic chest X-rays written as a MIMIC-CXR-JPG folder, with the reports of MIMIC-CXR beside the images.
+
+Names, columns and layout are those of the release (`mimic-cxr-2.0.0-*.csv.gz`, `files/pNN/pNNNNNNNN/sNNNNNNNN/`), so
+that one reader serves both. Patient and study numbers begin with 9: the real ones are 1xxxxxxx and 5xxxxxxx.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from overread.core.errors import BadInput
+from overread.core.records import replacing
+from overread.sources.marker import is_semi_synthetic, mark
+from overread_phantom.xray import PLANTED, PlantedStudy, draw_study, radiograph, study_count
+from overread_phantom.xray_base import FULL, base, base_file
+
+FIRST_PATIENT, FIRST_STUDY = 90_000_001, 95_000_001
+
+PREFIX = "mimic-cxr-2.0.0"
+
+LABELS = (
+    "Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Enlarged Cardiomediastinum", "Fracture", "Lung Lesion",
+    "Lung Opacity", "No Finding", "Pleural Effusion", "Pleural Other", "Pneumonia", "Pneumothorax", "Support Devices",
+)  # fmt: skip
+METADATA = (
+    "dicom_id", "subject_id", "study_id", "PerformedProcedureStepDescription", "ViewPosition", "Rows", "Columns",
+    "StudyDate", "StudyTime", "ProcedureCodeSequence_CodeMeaning", "ViewCodeSequence_CodeMeaning",
+    "PatientOrientationCodeSequence_CodeMeaning",
+)  # fmt: skip
+
+SENTENCE = (
+    "Semi-synthetic: every image is one real chest radiograph (RG1_UNCR.dcm of the package pydicom-data, its own "
+    "masses removed) with planted findings; patients, dates and reports are invented."
+)
+
+_INDICATIONS = (
+    "Shortness of breath.", "Cough.", "Chest pain.", "Fever.", "Follow-up.", "Preoperative film.", "Fall.", "Dyspnea.",
+)  # fmt: skip
+
+
+def write_folder(seed: int, patients: int, folder: Path, workers: int = 1) -> None:
+    """All studies of patients 0..`patients`-1: images, reports, the four CSVs, truth.csv and the marker.
+
+    raises  BadInput if the base's package is missing, or if the folder holds something that the phantom did not make
+    """
+    base_file()  # a missing package is told at once, not by a worker
+    _begin(folder)
+    studies = [
+        draw_study(seed, index, number) for index in range(patients) for number in range(study_count(seed, index))
+    ]
+    write = partial(_write_study, folder=folder)
+    if workers > 1:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            list(pool.map(write, studies, chunksize=8))
+    else:
+        base(*FULL)
+        for study in studies:
+            write(study)
+    _write_gzipped(folder / f"{PREFIX}-metadata.csv.gz", METADATA, (_metadata(study) for study in studies))
+    _write_gzipped(
+        folder / f"{PREFIX}-split.csv.gz",
+        ("dicom_id", "study_id", "subject_id", "split"),
+        ((dicom_id(study), study_id(study), subject_id(study), "test") for study in studies),
+    )
+    for labeller in ("chexpert", "negbio"):
+        rows = ([subject_id(study), study_id(study), *_labels(study)] for study in studies)
+        _write_gzipped(folder / f"{PREFIX}-{labeller}.csv.gz", ("subject_id", "study_id", *LABELS), rows)
+    truth = ([subject_id(s), study_id(s), *(int(s.truth[name]) for name in PLANTED), _places(s)] for s in studies)
+    with replacing(folder / "truth.csv") as temporary:
+        temporary.write_text(_table(("subject_id", "study_id", *PLANTED, "planted"), truth), encoding="utf-8")
+
+
+def _begin(folder: Path) -> None:
+    """An empty folder with the marker. What an earlier run made there is removed, and nothing else ever is."""
+    if folder.is_dir() and any(folder.iterdir()):
+        if not is_semi_synthetic(folder):
+            raise BadInput(f"{folder}: is not empty and was not made by the phantom; name an empty or a new folder")
+        shutil.rmtree(folder / "files", ignore_errors=True)
+        for path in [*folder.glob(f"{PREFIX}-*.csv.gz"), folder / "truth.csv"]:
+            path.unlink(missing_ok=True)
+    mark(folder, SENTENCE)
+
+
+def subject_id(study: PlantedStudy) -> int:
+    return FIRST_PATIENT + study.index
+
+
+def study_id(study: PlantedStudy) -> int:
+    """Four numbers a patient, in the order of time."""
+    return FIRST_STUDY + 4 * study.index + study.number
+
+
+def dicom_id(study: PlantedStudy) -> str:
+    """Five groups of eight hex digits, as in the release."""
+    digits = hashlib.sha256(f"overread phantom {study.seed} {study.index} {study.number}".encode()).hexdigest()
+    return "-".join(digits[start : start + 8] for start in range(0, 40, 8))
+
+
+def patient_folder(study: PlantedStudy) -> Path:
+    """Relative to the root: files/p90/p90000001."""
+    subject = f"p{subject_id(study)}"
+    return Path("files", subject[:3], subject)
+
+
+def report_text(study: PlantedStudy) -> str:
+    """The report as it is distributed: a title in the middle, indented headers, lines of at most 80 characters."""
+    rng = np.random.default_rng([study.seed, study.index, 5, study.number])
+    indication = f"___-year-old woman. {_INDICATIONS[int(rng.integers(len(_INDICATIONS)))]}"
+    comparison = "Chest radiograph from ___." if study.number else "None."
+    parts = [" " * 33 + "FINAL REPORT"]
+    for header, text in (
+        ("EXAMINATION", "CHEST (PA)"), ("INDICATION", indication), ("COMPARISON", comparison),
+        ("FINDINGS", study.report["findings"]), ("IMPRESSION", study.report["impression"]),
+    ):  # fmt: skip
+        if header in ("FINDINGS", "IMPRESSION"):
+            parts.append(f" {header}: \n \n{textwrap.fill(text, 79, initial_indent=' ', subsequent_indent=' ')}")
+        else:
+            parts.append(f" {header}:  {text}")
+    return "\n \n".join(parts) + "\n"
+
+
+def _write_study(study: PlantedStudy, folder: Path) -> None:
+    home = folder / patient_folder(study)
+    images = home / f"s{study_id(study)}"
+    images.mkdir(parents=True, exist_ok=True)
+    (home / f"s{study_id(study)}.txt").write_text(report_text(study), encoding="utf-8")
+    with replacing(images / f"{dicom_id(study)}.jpg") as temporary:
+        radiograph(study).save(temporary, format="JPEG", quality=95)
+
+
+def _metadata(study: PlantedStudy) -> list[object]:
+    """One row of the metadata. Dates lie in the release's shifted years; times lose their leading zeros there."""
+    patient = np.random.default_rng([study.seed, study.index, 4])
+    year, month = 2110 + int(patient.integers(80)), int(patient.integers(1, 9))
+    day, clock = int(patient.integers(1, 28)), int(patient.integers(24 * 3600))
+    seconds = (clock + 5400 * study.number) % (24 * 3600)
+    time = seconds // 3600 * 10000 + seconds // 60 % 60 * 100 + seconds % 60 + study.index % 8 * 0.125
+    date = (year * 100 + month + study.number) * 100 + day
+    return [
+        dicom_id(study), subject_id(study), study_id(study), "CHEST (PA)", "PA", FULL[1], FULL[0], date, f"{time:.3f}",
+        "CHEST (PA)", "postero-anterior", "Erect",
+    ]  # fmt: skip
+
+
+def _labels(study: PlantedStudy) -> list[str]:
+    """1.0, 0.0, -1.0 or blank. No Finding is 1.0 where nothing but devices is positive or uncertain."""
+    named = {name: f"{label}.0" for name, label in study.labels.items()}
+    if not any(label in (1, -1) for name, label in study.labels.items() if name != "Support Devices"):
+        named["No Finding"] = "1.0"
+    return [named.get(name, "") for name in LABELS]
+
+
+def _places(study: PlantedStudy) -> str:
+    """What was planted where, as JSON."""
+    planted = [
+        {"finding": plan.finding, "kind": plan.kind, "side": plan.side, "zone": plan.zone}
+        | {name: round(value, 3) for name, value in plan.numbers.items()}
+        for plan in study.plans
+    ]
+    return json.dumps(planted, sort_keys=True)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _write_gzipped(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A CSV without a date or a name in its gzip header: the same rows give the same bytes."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(gzip.compress(_table(columns, rows).encode(), mtime=0))
