@@ -5,10 +5,10 @@ from overread.core.provenance import source_hash
 
 
 def test_a_changed_source_changes_its_own_hash_only(tmp_path, monkeypatch):
-    for name in ("one/a.py", "two/b.py", "records.py", "config.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name in ("one/a.py", "two/b.py", "overread/core/records.py", "config.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
-    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    monkeypatch.setattr(provenance, "PACKAGES", tmp_path)
     source_hash.cache_clear()
     before = source_hash("one"), source_hash("two"), source_hash("one", "two"), source_hash("two", "one")
     assert before[2] == before[3]
