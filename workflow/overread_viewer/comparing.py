@@ -131,7 +131,7 @@ class Pairs:
     @cached_property
     def again(self) -> pd.DataFrame | None:
         """The reruns of the first arm, in the form of `frame`; None where there are none."""
-        from overread.estimates.flips import reruns_of
+        from overread.estimates.tables.flips import reruns_of
 
         return reruns_of(self.first)
 
@@ -145,7 +145,7 @@ class Pairs:
 
     def members(self, group: str) -> npt.NDArray[np.bool_]:
         """(n,) which pairs are in a group of the flip table."""
-        from overread.estimates.flips import GROUPS, groups
+        from overread.estimates.tables.flips import GROUPS, groups
 
         with self._lock:
             if not self._members:
@@ -162,7 +162,7 @@ class Pairs:
 
     def summary(self, topic: str = "", group: str = "all") -> Summary:
         """The numbers of a topic within a group."""
-        from overread.estimates.flips import flip_interval
+        from overread.estimates.tables.flips import flip_interval
 
         with self._lock:
             if (topic, group) in self._summaries:
@@ -191,7 +191,7 @@ class Pairs:
 
     def _from_table(self, topic: str, group: str, pairs: pd.DataFrame, both: pd.DataFrame) -> Summary | None:
         """The row of the flip table, if there is one and it is of these pairs: not one of earlier answers."""
-        from overread.estimates.flips import GROUPS
+        from overread.estimates.tables.flips import GROUPS
 
         if topic and group != "all":
             return None
@@ -219,7 +219,7 @@ class Pairs:
         )
 
     def _floor(self, pairs: pd.DataFrame) -> tuple[float, float | None, float | None] | None:
-        from overread.estimates.flips import flip_interval
+        from overread.estimates.tables.flips import flip_interval
 
         if self.again is None:
             return None
@@ -312,7 +312,7 @@ class Comparing:
             return kept[1]
 
     def _make(self, dataset: str, a: Arm, b: Arm) -> Pairs:
-        from overread.estimates.flips import pairs_of, reruns_of
+        from overread.estimates.tables.flips import pairs_of, reruns_of
 
         first, second = self._frame(dataset, a), self._frame(dataset, b)
         frame = reruns_of(first) if a == b else pairs_of(first, second)

@@ -9,8 +9,8 @@ import pytest
 
 from data.handmade import Asked, read, write_cell
 from overread.config import Setting, Statistics
-from overread.estimates.accuracy import COLUMNS, accuracy_table
-from overread.estimates.accuracy_wide import accuracy_wide_table, condition
+from overread.estimates.tables.accuracy import COLUMNS, accuracy_table
+from overread.estimates.tables.accuracy_wide import accuracy_wide_table, condition
 
 FOUR = ("a", "b", "c", "d")
 FEW = Statistics(draws=500)

@@ -13,17 +13,17 @@ import pytest
 
 from data.handmade import Asked, read, write_cell
 from overread.config import Comparison, Effect, Setting, Statistics
-from overread.estimates import findings, layers, margins, modality, own_label
-from overread.estimates.accuracy import accuracy_table
 from overread.estimates.bootstrap import clustered_interval
-from overread.estimates.effects import effects_table
-from overread.estimates.findings import findings_table
-from overread.estimates.flips import flips_table
-from overread.estimates.layers import layers_table
-from overread.estimates.margins import margins_table
-from overread.estimates.modality import modality_table
-from overread.estimates.own_label import own_label_table
 from overread.estimates.spec import TablesSpec
+from overread.estimates.tables import findings, layers, margins, modality, own_label
+from overread.estimates.tables.accuracy import accuracy_table
+from overread.estimates.tables.effects import effects_table
+from overread.estimates.tables.findings import findings_table
+from overread.estimates.tables.flips import flips_table
+from overread.estimates.tables.layers import layers_table
+from overread.estimates.tables.margins import margins_table
+from overread.estimates.tables.modality import modality_table
+from overread.estimates.tables.own_label import own_label_table
 
 FEW = Statistics(draws=300)
 OWN, SWAPPED = {"images": "frontal"}, {"images": "frontal", "source": "substitute"}

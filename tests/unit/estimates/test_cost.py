@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 
 from overread.backends.account import Cost, write_cost
-from overread.estimates.cost import COLUMNS, cost_table
 from overread.estimates.spec import Cell
+from overread.estimates.tables.cost import COLUMNS, cost_table
 from overread.estimates.writing import write_csv
 
 

@@ -12,8 +12,8 @@ from data.handmade import Asked, read, write_cell
 from overread.config import Setting
 from overread.core.errors import BadInput
 from overread.core.records import Modality, Question, Study, write_questions, write_studies
-from overread.estimates.blind_hits import COLUMNS, blind_hits_table, is_blind
-from overread.estimates.dataset import Source, dataset_table, read_source
+from overread.estimates.tables.blind_hits import COLUMNS, blind_hits_table, is_blind
+from overread.estimates.tables.dataset import Source, dataset_table, read_source
 
 FOUR = ("left", "right", "in front", "behind")
 

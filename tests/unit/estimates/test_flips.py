@@ -10,8 +10,8 @@ import pytest
 
 from data.handmade import Asked, read, write_cell
 from overread.config import Comparison, Effect, Statistics
-from overread.estimates.effects import effects_table
-from overread.estimates.flips import COLUMNS, flips_table
+from overread.estimates.tables.effects import effects_table
+from overread.estimates.tables.flips import COLUMNS, flips_table
 
 FEW = Statistics(draws=500)
 SWAP = {"swap": Comparison(flips=("own", "swapped"))}

@@ -14,7 +14,9 @@ from data.handmade import Asked, read, write_cell
 from data.rated import OPTIONS, QUESTIONS, frame, question, rating, three_raters, write
 from overread.config import HumanSubset, Statistics
 from overread.core.records import Question, write_questions
-from overread.estimates.human import (
+from overread.estimates.ratings import ratings_frame
+from overread.estimates.spec import TablesSpec
+from overread.estimates.tables.human import (
     COLUMNS,
     DIFFERENCES,
     consensus,
@@ -22,8 +24,6 @@ from overread.estimates.human import (
     human_table,
     make_human_tables,
 )
-from overread.estimates.ratings import ratings_frame
-from overread.estimates.spec import TablesSpec
 from overread.reporting.presented_human import readers
 
 FEW = Statistics(draws=500)

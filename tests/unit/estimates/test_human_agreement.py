@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from data.rated import frame, question, rating, three_raters, write
 from overread.config import Statistics
-from overread.estimates.human import AGREEMENT, agreement_table, alpha_interval, human_table
 from overread.estimates.ratings import ratings_frame
+from overread.estimates.tables.human import AGREEMENT, agreement_table, alpha_interval, human_table
 
 FEW = Statistics(draws=500)
 

@@ -15,14 +15,14 @@ from data.handmade import Asked, read, write_cell
 from overread.backends.calibrated import CalibratedBackend
 from overread.config import CalibratedModel, Comparison, Effect, Setting, Statistics
 from overread.core.records import Block, Trial
-from overread.estimates.accuracy import accuracy_table
 from overread.estimates.bootstrap import Interval, Ratio, ratio_difference, ratio_interval
-from overread.estimates.effects import effects_table
-from overread.estimates.findings import findings_table
-from overread.estimates.flips import flips_table
-from overread.estimates.modality import ADDED, modality_table
-from overread.estimates.own_label import own_label_table
-from overread.estimates.significance import significance_table
+from overread.estimates.tables.accuracy import accuracy_table
+from overread.estimates.tables.effects import effects_table
+from overread.estimates.tables.findings import findings_table
+from overread.estimates.tables.flips import flips_table
+from overread.estimates.tables.modality import ADDED, modality_table
+from overread.estimates.tables.own_label import own_label_table
+from overread.estimates.tables.significance import significance_table
 
 IMAGE = Block(role="image", image="picture.png", pixels="0" * 64)
 REPORT = Block(role="report", text="Report.")

@@ -9,8 +9,8 @@ import pytest
 
 from data.handmade import Asked, read, write_cell
 from overread.config import Comparison, Statistics
-from overread.estimates.flips import flips_table, reruns_of
-from overread.estimates.noise import COLUMNS, noise_table
+from overread.estimates.tables.flips import flips_table, reruns_of
+from overread.estimates.tables.noise import COLUMNS, noise_table
 
 FEW = Statistics(draws=200)
 OPTIONS = ("a", "b", "c")

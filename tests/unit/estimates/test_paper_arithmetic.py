@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 
 from overread.config import Comparison, Effect, Setting, Statistics
-from overread.estimates.effects import effects_table
-from overread.estimates.findings import findings_table
-from overread.estimates.flips import flips_table
-from overread.estimates.significance import significance_table
+from overread.estimates.tables.effects import effects_table
+from overread.estimates.tables.findings import findings_table
+from overread.estimates.tables.flips import flips_table
+from overread.estimates.tables.significance import significance_table
 
 PATIENTS, CASES, QUESTIONS = 293, 3199, 14
 RATES = {"report": 0.0426, "plain": 0.2094}

@@ -9,7 +9,7 @@ import pytest
 from pandas import isna
 
 from data.handmade import Asked, read, write_cell
-from overread.estimates.positions import COLUMNS, positions_table
+from overread.estimates.tables.positions import COLUMNS, positions_table
 
 FOUR = ("a", "b", "c", "d")
 

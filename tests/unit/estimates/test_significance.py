@@ -11,8 +11,8 @@ import pytest
 
 from data.handmade import Asked, read, write_cell
 from overread.config import Comparison, Setting, Statistics
-from overread.estimates import significance
-from overread.estimates.significance import COLUMNS, is_tested, sign_flip_p, significance_table
+from overread.estimates.tables import significance
+from overread.estimates.tables.significance import COLUMNS, is_tested, sign_flip_p, significance_table
 
 FEW = Statistics(draws=200)
 SETTINGS = {

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from overread.estimates.accuracy import accuracy_table
-from overread.estimates.accuracy_wide import accuracy_wide_table
-from overread.estimates.blind_hits import blind_hits_table
-from overread.estimates.cost import cost_table
-from overread.estimates.dataset import dataset_table, read_source
-from overread.estimates.effects import effects_table
-from overread.estimates.findings import findings_table
-from overread.estimates.flips import flips_table
-from overread.estimates.layers import layers_table
-from overread.estimates.margins import margins_table
-from overread.estimates.modality import modality_table
-from overread.estimates.noise import noise_table
-from overread.estimates.own_label import own_label_table
-from overread.estimates.positions import positions_table
 from overread.estimates.scored import by_cell, read_cells
-from overread.estimates.significance import significance_table
 from overread.estimates.spec import TablesSpec
+from overread.estimates.tables.accuracy import accuracy_table
+from overread.estimates.tables.accuracy_wide import accuracy_wide_table
+from overread.estimates.tables.blind_hits import blind_hits_table
+from overread.estimates.tables.cost import cost_table
+from overread.estimates.tables.dataset import dataset_table, read_source
+from overread.estimates.tables.effects import effects_table
+from overread.estimates.tables.findings import findings_table
+from overread.estimates.tables.flips import flips_table
+from overread.estimates.tables.layers import layers_table
+from overread.estimates.tables.margins import margins_table
+from overread.estimates.tables.modality import modality_table
+from overread.estimates.tables.noise import noise_table
+from overread.estimates.tables.own_label import own_label_table
+from overread.estimates.tables.positions import positions_table
+from overread.estimates.tables.significance import significance_table
 from overread.estimates.writing import write_csv
 
 

@@ -130,9 +130,9 @@ def pilot_of(results: Path, effect: str, dataset: str | None, model: str | None)
     results  the run's folder with asked.json
     raises   BadInput for a run without it, or an effect, dataset or model that is not there or not the only one
     """
-    from overread.estimates.flips import compared
     from overread.estimates.scored import by_cell, code_patients, read_cells
     from overread.estimates.spec import TablesSpec
+    from overread.estimates.tables.flips import compared
 
     path = results / "asked.json"
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overread.estimates.significance import DRAWS, EXACT
+from overread.estimates.tables.significance import DRAWS, EXACT
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import count, describe, listed, percent
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Setting
-from overread.estimates.dataset import Source
 from overread.estimates.scored import CellKey
+from overread.estimates.tables.dataset import Source
 
 COLUMNS = ("dataset", "question", "topic", "stem", "settings", "models", "share_of_models")
 

@@ -25,11 +25,11 @@ from overread.config import Statistics
 from overread.config.human import HumanSubset
 from overread.core.records import read_questions
 from overread.curation.agreement import agreement
-from overread.estimates.accuracy import STATUSES, accuracy_table
 from overread.estimates.bootstrap import FloatArray, Interval, clustered_interval, paired_difference, patient_draws
 from overread.estimates.ratings import ratings_frame
 from overread.estimates.scored import CellKey, by_cell, code_patients, read_cells
 from overread.estimates.spec import TablesSpec
+from overread.estimates.tables.accuracy import STATUSES, accuracy_table
 from overread.estimates.writing import write_csv
 
 CONSENSUS = "consensus"

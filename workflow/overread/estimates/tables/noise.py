@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Statistics
-from overread.estimates.flips import flip_interval, reruns_of
 from overread.estimates.scored import CellKey
+from overread.estimates.tables.flips import flip_interval, reruns_of
 
 COLUMNS = ("dataset", "model", "setting", "runs", "pairs", "patients", "flip_rate", "low", "high", "unpaired")
 

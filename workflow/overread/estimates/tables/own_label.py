@@ -14,8 +14,8 @@ import pandas as pd
 
 from overread.config import Comparison, Statistics
 from overread.estimates.bootstrap import Ratio, weighted_ratios
-from overread.estimates.flips import pairs_of
 from overread.estimates.scored import CellKey, code_patients
+from overread.estimates.tables.flips import pairs_of
 
 COLUMNS = (
     "dataset", "model", "comparison", "arm", "setting", "pairs", "patients", "accuracy", "low", "high",

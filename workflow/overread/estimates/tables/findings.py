@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
-from overread.estimates.effects import combined, flip_side
-from overread.estimates.flips import compared, groups
 from overread.estimates.scored import CellKey
+from overread.estimates.tables.effects import combined, flip_side
+from overread.estimates.tables.flips import compared, groups
 
 COLUMNS = (
     "dataset", "model", "effect", "group", "first", "second", "pairs", "patients", "rate_first", "low_first",

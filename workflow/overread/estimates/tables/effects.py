@@ -16,8 +16,8 @@ import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
 from overread.estimates.bootstrap import FloatArray, Interval, Ratio, paired_difference, weighted_ratios
-from overread.estimates.flips import compared
 from overread.estimates.scored import CellKey, code_patients, paired
+from overread.estimates.tables.flips import compared
 
 COLUMNS = ("dataset", "model", "effect", "estimate", "low", "high", "patients")
 

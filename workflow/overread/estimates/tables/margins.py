@@ -14,8 +14,8 @@ import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
 from overread.estimates.bootstrap import clustered_interval
-from overread.estimates.flips import compared
 from overread.estimates.scored import CellKey, code_patients
+from overread.estimates.tables.flips import compared
 
 COLUMNS = (
     "dataset", "model", "effect", "pairs", "patients", "mean_abs_change_first", "mean_abs_change_second",

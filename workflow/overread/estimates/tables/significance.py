@@ -25,8 +25,8 @@ import pandas as pd
 
 from overread.config import Comparison, Setting, Statistics
 from overread.estimates.bootstrap import FloatArray
-from overread.estimates.flips import pairs_of, runs_of
 from overread.estimates.scored import CellKey
+from overread.estimates.tables.flips import pairs_of, runs_of
 
 COLUMNS = (
     "dataset", "model", "comparison", "report", "floor", "pairs", "patients", "flip_rate", "floor_rate", "surplus", "p",

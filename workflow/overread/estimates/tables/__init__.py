@@ -1,0 +1,1 @@
+"""The tables of a study, one module per table."""
