@@ -1,104 +1,40 @@
-"""What every section of the config shares: how it refuses a key that it does not know, and the types of its values."""
+"""Types of values that only the config has, beside those that every section shares (`core.section`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    StringConstraints,
-    Tag,
-    ValidationInfo,
-    model_validator,
+from pydantic import AfterValidator, Discriminator, StringConstraints, Tag
+
+from overread.core.section import (
+    NAME,
+    Distinct,
+    FilePath,
+    Name,
+    NotEmpty,
+    OneOrMore,
+    Section,
+    Weights,
+    is_folder,
+    text_or_list,
 )
-from pydantic_core import PydanticCustomError
 
-from overread.core.errors import unknown
+__all__ = [
+    "NAME", "AllOrModels", "AllOrSettings", "Distinct", "Endpoint", "FilePath", "Name", "NotEmpty", "OneOrMore",
+    "Section", "SettingName", "Weights", "is_folder",
+]  # fmt: skip
 
-T = TypeVar("T")
-
-NAME = r"[a-z0-9]+([.-][a-z0-9]+)*"
-Name = Annotated[str, StringConstraints(pattern=rf"^{NAME}$")]
 SettingName = Annotated[str, StringConstraints(pattern=rf"^{NAME}(-\*)?$")]
 """A setting's name, or `<sweep>-*` for each of the settings that a sweep makes: resolved before validation."""
 
-
-def _resolved(path: str, info: ValidationInfo) -> str:
-    """`path` made absolute against the folder of the file that names it (`context["folder"]`)."""
-    folder = (info.context or {}).get("folder")
-    whole = Path(path).expanduser()
-    return str(whole if folder is None or whole.is_absolute() else Path(folder, whole).resolve())
-
-
-def _weights(where: str, info: ValidationInfo) -> str:
-    return _resolved(where, info) if is_folder(where) else where
-
-
-def is_folder(weights: str) -> bool:
-    """Whether a model's weights are a folder: it begins with `.`, `/` or `~`. Anything else is a hub id."""
-    return weights.startswith((".", "/", "~"))
-
-
-FilePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_resolved)]
-Weights = Annotated[str, StringConstraints(min_length=1), AfterValidator(_weights)]
-
-
-def _text_or_list(value: Any) -> str:
-    return "text" if isinstance(value, str) else "list"
-
-
-def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands twice")
-    return names
-
-
-def _not_empty(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not names:
-        raise ValueError("the list is empty; name at least one")
-    return names
-
-
-Distinct = AfterValidator(_distinct)
-NotEmpty = AfterValidator(_not_empty)
-# The discriminator keeps a wrong value to one message: a plain union would report it once for each of its members.
 AllOrModels = Annotated[
     Annotated[Literal["all"], Tag("text")] | Annotated[tuple[Name, ...], NotEmpty, Distinct, Tag("list")],
-    Discriminator(_text_or_list),
+    Discriminator(text_or_list),
 ]
 AllOrSettings = Annotated[
     Annotated[Literal["all"], Tag("text")] | Annotated[tuple[SettingName, ...], NotEmpty, Distinct, Tag("list")],
-    Discriminator(_text_or_list),
+    Discriminator(text_or_list),
 ]
-OneOrMore = Annotated[
-    Annotated[str, Tag("text")] | Annotated[tuple[str, ...], NotEmpty, Distinct, Tag("list")],
-    Discriminator(_text_or_list),
-]
-
-
-class Section(BaseModel):
-    """A part of the config. A key that it does not know is an error that names the keys it knows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    filled_in: ClassVar[frozenset[str]] = frozenset()
-    """Fields that no file may hold: they are not named among the known keys."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            strange = [key for key in value if key not in cls.model_fields]
-            if strange:
-                known = set(cls.model_fields) - cls.filled_in
-                lines = [unknown("key", str(key), known) for key in strange]
-                raise PydanticCustomError("unknown_keys", "{problem}", {"problem": "\n".join(lines)})
-        return value
 
 
 def _endpoint(text: str) -> str:

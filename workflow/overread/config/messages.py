@@ -6,13 +6,14 @@ import json
 import re
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Discriminator, Tag, ValidationError
 from pydantic.fields import FieldInfo
 
-from overread.config.base import T
 from overread.core.errors import unknown
+
+T = TypeVar("T")
 
 Problem = tuple[str, str]
 """Where (`evaluations[0].models`) and what."""
