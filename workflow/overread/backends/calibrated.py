@@ -27,25 +27,29 @@ its own i from Beta(i*c, (1-i)*c), mean i; b likewise. If the substitute's label
 same times the probability that the guess is another option than `label`. Accuracy with an own picture and no report is
 (1 - u) * (i + (1 - i) * g), where g is the accuracy of the guess: with n options in an order that hides the answer
 g = 1/n whatever first_option is; with the answer first g = first_option + (1 - first_option)/n.
+
+With `reader` in place of `reliance` it answers as that reader of the gallery does (`gallery.readers`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from overread.backends import Answer, Backend
-from overread.config import CalibratedModel
+from overread.config import CalibratedModel, GalleryReader
+from overread.core.errors import BadInput, unknown
 from overread.core.records import Trial
 from overread.core.stopping import until_warned
+from overread.gallery.asking import asked, hashed
+from overread.gallery.readers import GALLERY
 
 CONFIDENCE = {"report": 0.95, "image": 0.85, "guess": 0.6}
 """Probability of its answer in the log-probabilities, by what the answer rests on; the other options share the rest."""
 
+REFUSAL = "I am unable to answer that."
 UNREADABLE = "The study shows several structures that deserve attention."
 
 
@@ -55,12 +59,18 @@ class CalibratedBackend(Backend):
     def __init__(self, model: CalibratedModel, model_id: str) -> None:
         self.model = model
         self.reliance = model.reliance
+        if model.reader is not None and model.reader.name not in GALLERY:
+            raise BadInput(f"{model_id}: {unknown('reader of the gallery', model.reader.name, GALLERY)}")
 
     def identity(self) -> dict[str, Any]:
         return {**self.model.identity(), "version": self.version}
 
     def also(self, trial: Trial) -> Sequence[str | None]:
         """The truth that it is told, the patient whose reliance it takes, and whether a study's picture is shown."""
+        if self.model.reader is not None:
+            places = [str(place) for place in trial.permutation]
+            told = [trial.label, trial.image_label, trial.report_label, trial.topic, trial.study, trial.image_study]
+            return [*told, trial.setting, *places]
         shown = None if trial.image_study is None else "shown"
         return [trial.label, trial.image_label, shown, trial.patient if self.reliance.by_patient else None]
 
@@ -69,14 +79,12 @@ class CalibratedBackend(Backend):
             yield self._answer(trial)
 
     def _answer(self, trial: Trial) -> Answer:
+        if self.model.reader is not None:
+            return _of_gallery(trial, self.model.reader, self.model.seed)
         if self._draw(trial, "unparsed") < self.reliance.unparsed:
             return Answer(text=UNREADABLE, finish_reason="stop")
         place, ground = self._decide(trial)
-        others = (1 - CONFIDENCE[ground]) / (len(trial.options) - 1)
-        logprobs = [math.log(CONFIDENCE[ground] if each == place else others) for each in range(len(trial.options))]
-        option = trial.options[place]
-        text = f"{place + 1}. {option}" if trial.readout == "choice" else option
-        return Answer(text=text, logprobs=tuple(logprobs), finish_reason="stop")
+        return _saying(trial, place, CONFIDENCE[ground])
 
     def _decide(self, trial: Trial) -> tuple[int, str]:
         """Place shown of its answer, and what that rests on."""
@@ -109,13 +117,29 @@ class CalibratedBackend(Backend):
         import numpy as np
 
         which = "image" if beside is None else "image beside report"
-        patient = np.random.default_rng(_hash(["patient", self.model.seed, trial.dataset, trial.patient, which]))
+        patient = np.random.default_rng(hashed(["patient", self.model.seed, trial.dataset, trial.patient, which]))
         return float(patient.beta(mean * concentration, (1 - mean) * concentration))
 
     def _draw(self, trial: Trial, what: str) -> float:
         """Uniform in [0, 1), the same for a question in every setting and run."""
-        return _hash([what, self.model.seed, trial.question]) / 2**64
+        return hashed([what, self.model.seed, trial.question]) / 2**64
 
 
-def _hash(content: list[object]) -> int:
-    return int.from_bytes(hashlib.sha256(json.dumps(content).encode()).digest()[:8], "big")
+def _saying(trial: Trial, place: int, confidence: float) -> Answer:
+    """The option at a place shown, with `confidence` in it; the other options share the rest."""
+    others = (1 - confidence) / (len(trial.options) - 1)
+    logprobs = [math.log(confidence if each == place else others) for each in range(len(trial.options))]
+    option = trial.options[place]
+    text = f"{place + 1}. {option}" if trial.readout == "choice" else option
+    return Answer(text=text, logprobs=tuple(logprobs), finish_reason="stop")
+
+
+def _of_gallery(trial: Trial, reader: GalleryReader, seed: int) -> Answer:
+    one = asked(trial, seed=seed, prevalence=reader.prevalence, usual=reader.usual, finding=reader.finding)
+    given = GALLERY[reader.name].answer(one)
+    if not given.answered[0]:
+        return Answer(text=REFUSAL, finish_reason="refusal")
+    choice, lean = int(given.choice[0]), float(given.lean[0])
+    # The lean is the log-odds of yes, or of the option chosen against all others together.
+    towards = -lean if one.yes_no[0] and choice == 1 else lean
+    return _saying(trial, trial.permutation.index(choice), 1 / (1 + math.exp(-towards)))

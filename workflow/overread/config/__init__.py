@@ -43,6 +43,7 @@ from overread.config.models import (
     CalibratedModel,
     ContrastiveModel,
     Decoding,
+    GalleryReader,
     LlavaMedModel,
     Med3dvlmModel,
     MedImageInsightCode,
@@ -66,8 +67,8 @@ from overread.config.substitutes import Substitutes
 __all__ = [
     "FINDINGS", "Attention", "CalibratedModel", "ChexpertPlus", "Comparison", "Config", "ContrastiveModel",
     "Dataset", "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions",
-    "FindingQuestions", "Folder", "FrontalView", "GeneratedQuestions", "GrammarQuestions", "HumanSubset",
-    "LlavaMedModel",
+    "FindingQuestions", "Folder", "FrontalView", "GalleryReader", "GeneratedQuestions", "GrammarQuestions",
+    "HumanSubset", "LlavaMedModel",
     "Med3dvlmModel", "MedImageInsightCode", "MimicCxr", "Model", "ModelSection", "MontageView", "Name",
     "NetworkSegmentation", "OpenI", "OpenaiModel", "OptionOrder", "OwnCodeModel", "Phantom", "Plane", "Provided",
     "Questions", "Release", "Reliance", "Reports", "Resources", "Review", "Section", "SegResNet", "Segmentation",

@@ -62,6 +62,17 @@ class Reliance(Section):
     )
 
 
+class GalleryReader(Section):
+    """A reader of the gallery, put to a real study as a calibration weight."""
+
+    name: str = Field(min_length=1, description="one of `overread gallery --list`")
+    prevalence: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
+        default_factory=dict, description="share of yes by finding, for readers that answer by it"
+    )
+    usual: float = Field(default=0.3, ge=0, le=1, description="share of yes of a finding that `prevalence` leaves out")
+    finding: str | None = Field(default=None, description="the finding that `one-finding` reads")
+
+
 class ModelSection(Section):
     """What every back end has. `identity` is what can change an answer; the rest is dress."""
 
@@ -82,8 +93,15 @@ class CalibratedModel(ModelSection):
     """A reader of known behaviour: the instrument's calibration weight. It is told the truth; it is no model."""
 
     backend: Literal["calibrated"]
-    reliance: Reliance
+    reliance: Reliance = Reliance()
+    reader: GalleryReader | None = Field(default=None, description="a reader of the gallery, in place of `reliance`")
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if ("reliance" in self.model_fields_set) == (self.reader is not None):
+            raise ValueError("give either 'reliance' or 'reader'")
+        return self
 
 
 class WeightsModel(ModelSection):
