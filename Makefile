@@ -86,6 +86,7 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/snakemake --lint
 
 # Speed as ratios against the alternative in the same run.

@@ -9,8 +9,8 @@ from typing import Any
 from data.openai_server import Asked, Completion, OpenaiServer
 from overread.backends.transport.asking import answers
 from overread.backends.transport.client import Call, ChatClient, Failure, Judge, Patience
-from overread.backends.transport.guard import Resolve, clear
 from overread.backends.transport.replies import Reply
+from overread.core.guard import Resolve, clear
 
 QUICK = Patience(in_flight=8, tries=5, first_wait=0.01, longest_wait=0.05, timeout=5.0)
 

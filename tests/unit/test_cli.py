@@ -58,3 +58,12 @@ def test_the_command_line_loads_no_heavy_library(module):
     """Each job starts it, and the Snakefile loads the config and the plan."""
     code = f"import overread.cli, overread.config, overread.plan, sys; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_no_module_imports_what_its_layer_may_not(monkeypatch):
+    """The contracts of pyproject.toml, as `make lint` holds them."""
+    from importlinter.cli import lint_imports
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT / "workflow"))
+    assert lint_imports(no_cache=True) == 0

@@ -1,22 +1,31 @@
-"""The command `overread`: a group of sub-commands for each stage, `plan` and `check` for a config, `serve` for a run.
+"""The command `overread`: a group of sub-commands for each stage, `plan` and `check` for a config.
+
+A group's module is imported when one of its commands is called, so that each job loads what it needs. Packages beside
+the instrument add commands of their own through the entry points `overread.commands`: the viewer its `serve` and
+`readers`.
 
 An error that a person can act on is shown as its lines, without a traceback; anything else is a defect and shows one.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from overread import __version__
-from overread.core.errors import OverreadError
+from overread.core.errors import OverreadError, unknown
 from overread.core.frozen import check_frozen_code
-from overread_viewer import readers_commands
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 STAGES = {
     "studies": "overread.sources.commands",
@@ -28,15 +37,48 @@ STAGES = {
 }
 """The module of each stage's commands."""
 
+
+class Commands(TyperGroup):
+    """The commands of this module, the stages', and those that other packages add."""
+
+    @cached_property
+    def added(self) -> dict[str, EntryPoint]:
+        """By name. Looks through all that is installed: asked only for a name that is none of the instrument's own."""
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group="overread.commands")}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*STAGES, *self.commands, *sorted(self.added)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in STAGES:
+            found = import_module(STAGES[cmd_name]).app
+        elif cmd_name in self.commands:
+            return self.commands[cmd_name]
+        elif cmd_name in self.added:
+            found = self.added[cmd_name].load()
+        else:
+            return None
+        command = get_command(found)
+        command.name = cmd_name
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if not (name in STAGES or name in self.commands or name in self.added or name.startswith("-")):
+            # Typer looks for what was meant among the commands that are loaded.
+            ctx.fail(unknown("command", name, self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Measure whether a medical vision-language model reads the image or only the text beside it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for stage, module in STAGES.items():
-    app.add_typer(importlib.import_module(module).app, name=stage)
-app.add_typer(readers_commands.app, name="readers")
 
 ConfigFile = Annotated[Path, typer.Option("--config", help="the study's config file")]
 
@@ -95,29 +137,6 @@ def power_command(
         "trials_per_patient": trials, "variation": variation,
     }  # fmt: skip
     show_power(difference / 100, pilot, (effect, dataset, model), given, power=power, level=level)
-
-
-@app.command("serve")
-def serve_command(
-    results: Annotated[Path, typer.Argument(help="the run's folder, results/<name>")],
-    config: Annotated[
-        Path | None, typer.Option("--config", help="the study's config file: its models answer questions of one's own")
-    ] = None,
-    study: Annotated[Path | None, typer.Option("--study", help="the file of a reader study, readers.yaml")] = None,
-    host: Annotated[str, typer.Option(help="the address to listen on; another than loopback needs a password")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(help="0 takes a free one", min=0, max=65535)] = 8008,
-    password_file: Annotated[
-        Path | None, typer.Option("--password-file", help="a file whose first line is the password to be asked")
-    ] = None,
-) -> None:
-    """Open a run as web pages: studies, answers, comparisons, the reader study."""
-    from overread_viewer.commands import read_password, serve
-    from overread_viewer.options import Options
-
-    password = read_password(password_file) if password_file is not None else None
-    serve(Options(results, config, study, host, port, password))
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,28 @@ if TYPE_CHECKING:
 
 SHORTEST_PASSWORD = 12
 """Letters: what is guessed at one try a second is not found by trying."""
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def serve_command(
+    results: Annotated[Path, typer.Argument(help="the run's folder, results/<name>")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="the study's config file: its models answer questions of one's own")
+    ] = None,
+    study: Annotated[Path | None, typer.Option("--study", help="the file of a reader study, readers.yaml")] = None,
+    host: Annotated[str, typer.Option(help="the address to listen on; another than loopback needs a password")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0 takes a free one", min=0, max=65535)] = 8008,
+    password_file: Annotated[
+        Path | None, typer.Option("--password-file", help="a file whose first line is the password to be asked")
+    ] = None,
+) -> None:
+    """Open a run as web pages: studies, answers, comparisons, the reader study."""
+    password = read_password(password_file) if password_file is not None else None
+    serve(Options(results, config, study, host, port, password))
 
 
 def serve(options: Options) -> None:

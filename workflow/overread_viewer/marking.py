@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from overread.curation.evidence import sentences
+from overread.core.text import sentences
 
 
 @dataclass(frozen=True)

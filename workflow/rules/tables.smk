@@ -136,7 +136,6 @@ rule set_beside_readers:
         code=source_hash(
             "overread/estimates",
             "overread/reporting",
-            "overread/curation/agreement",
             "overread/trials/options",
             "overread/config/human",
         ),

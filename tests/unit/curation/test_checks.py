@@ -5,6 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from data.rule_cases import cases
+from overread.core.text import normalise, sentences
 from overread.curation.candidates import Wording
 from overread.curation.checks import (
     answer_among_options,
@@ -16,9 +17,8 @@ from overread.curation.checks import (
     no_forbidden_phrase,
     sizes_spaced,
 )
-from overread.curation.evidence import find, quotations, sentences
+from overread.curation.evidence import find, quotations
 from overread.curation.measures import size_of
-from overread.curation.normalise import normalise
 from overread.curation.rules import read_rules
 
 RULES = read_rules()

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from overread.core.errors import BadInput
 from overread.core.records import Question
-from overread.curation.agreement import agreement, write_agreement
 from overread.curation.review import (
     Decision,
     apply_decisions,
@@ -17,6 +16,7 @@ from overread.curation.review import (
     write_review_sheet,
 )
 from overread.curation.rules import read_rules
+from overread.estimates.agreement import agreement, write_agreement
 from overread.trials.options import balanced
 
 RULES = read_rules()

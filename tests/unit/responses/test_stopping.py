@@ -24,13 +24,13 @@ from data.trials import make_model, make_trial
 from overread.backends import Answer, Backend, load
 from overread.backends.transport.asking import ask
 from overread.backends.transport.client import ChatClient
-from overread.backends.transport.guard import clear
 from overread.config import CalibratedModel, Reliance
 from overread.core.errors import BadInput, Stopped
+from overread.core.guard import clear
 from overread.core.records import Trial, read_responses, write_trials
 from overread.core.stopping import heeding_warnings, until_warned, warned
+from overread.core.work import KeptAnswers
 from overread.responses.answering import answer_all, answer_trials
-from overread.responses.work import KeptAnswers
 
 COUNT = 40
 

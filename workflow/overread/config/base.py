@@ -39,8 +39,8 @@ AllOrSettings = Annotated[
 
 def _endpoint(text: str) -> str:
     """An address that the guard can compare: one it can't read would be one it can't refuse."""
-    from overread.backends.transport.guard import address
     from overread.core.errors import BadInput
+    from overread.core.guard import address
 
     try:
         address(text)

@@ -17,14 +17,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from overread.core.errors import BadInput
 from overread.core.progress import say
 from overread.core.records import replacing
-
-if TYPE_CHECKING:
-    from overread.config import Config
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = ("Snakefile", "workflow/rules", "workflow/overread", "workflow/overread_phantom")
@@ -34,6 +31,17 @@ ENDINGS = (".py", ".smk", ".j2", ".css", ".csv", "")
 FOLDER_VARIABLE = "OVERREAD_PROVENANCE"
 """Environment variable of a run's jobs: the folder of the records. Only Snakemake's shell prefix sets it."""
 MOST_NAMED = 5
+
+
+class Recorded(Protocol):
+    """What is asked of a study's config."""
+
+    @property
+    def frozen_code(self) -> str: ...
+
+    def identity(self) -> str: ...
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]: ...
 
 
 def code(root: Path = ROOT) -> dict[str, str]:
@@ -50,7 +58,7 @@ def code(root: Path = ROOT) -> dict[str, str]:
 
 
 def start_record(
-    config: Config, config_file: Path, now: Mapping[str, str], *, executor: str, command: Sequence[str]
+    config: Recorded, config_file: Path, now: Mapping[str, str], *, executor: str, command: Sequence[str]
 ) -> dict[str, Any]:
     """What a run was started with.
 

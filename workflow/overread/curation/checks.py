@@ -13,10 +13,10 @@ from decimal import Decimal
 from functools import cache
 from itertools import combinations
 
+from overread.core.text import normalise, plain
 from overread.curation.candidates import Wording
 from overread.curation.evidence import Match, find, quotations
 from overread.curation.measures import Size, distance, size_of, told_apart_by_words
-from overread.curation.normalise import normalise, plain
 from overread.curation.rules import Rules, first, hits
 
 OPTIONS = 4

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from overread.curation.agreement import Level
     from overread.curation.review import Rule
+    from overread.estimates.agreement import Level
 
 RulesFile = Annotated[Path | None, typer.Option("--rules", help="the rules; else Overread's own config/filter.yaml")]
 
@@ -114,8 +114,8 @@ def agreement_command(
 ) -> None:
     """Say how far the people who filled in the sheets agree beyond chance."""
     from overread.core.errors import BadInput
-    from overread.curation.agreement import agreement, write_agreement
     from overread.curation.review import read_ratings
+    from overread.estimates.agreement import agreement, write_agreement
 
     known = [value.strip() for value in values.split(",")] if values is not None else None
     try:

@@ -25,11 +25,11 @@ from pydantic import BaseModel, ConfigDict
 from overread.backends.transport.asking import Client, ask
 from overread.backends.transport.batches import batched
 from overread.backends.transport.client import Call, ChatClient, Messages, Patience
-from overread.backends.transport.guard import clear
 from overread.backends.transport.replies import Reply, response_format
 from overread.backends.transport.spending import Purse
 from overread.config import GeneratedQuestions, Model, OpenaiModel, TransformersModel
 from overread.core.errors import BadInput, NotAnswered
+from overread.core.guard import clear
 from overread.core.progress import say
 from overread.core.records import Study, content_hash
 from overread.trials.prompt import OWN_PROMPTS

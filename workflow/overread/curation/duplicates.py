@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from overread.core.text import normalise, words
 from overread.curation.candidates import Wording
-from overread.curation.normalise import normalise, words
 from overread.curation.rules import Duplicates
 
 Asked = tuple[str, str, Wording]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from overread.curation.normalise import words
+from overread.core.text import sentences, words
 
 SIDES = {"left", "right", "bilateral", "bilaterally", "unilateral", "midline", "leftward", "rightward"}
 NEGATIONS = {"no", "not", "none", "without", "absent", "negative", "nor", "never", "neither", "cannot", "denies"}
@@ -24,8 +24,6 @@ _FEW_WORDS = 2
 
 _QUOTED = re.compile(r"[\"“”]([^\"“”]{8,}?)[\"“”]|(?<!\w)['‘]([^'‘’]{8,}?)['’](?!\w)")
 _SECTION = re.compile(r"^\s*(?:findings?|impressions?)\s*[:-]\s*", re.IGNORECASE)
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?](?=\s|$)|$)", re.MULTILINE)
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|approx|dr|vs|cf|no|fig|st|etc)|(?:^|\s)\d{1,2})\.$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -53,19 +51,6 @@ def quotations(evidence: Iterable[str], reasoning: str = "") -> list[str]:
         for part in re.split(r"\.{3,}|…|\[\.*\]", _SECTION.sub("", text.strip().strip("\"'“”‘’")))
     ]
     return [part.strip() for part in parts if words(part)]
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a section. A number's or an abbreviation's full stop ends none, a line break does."""
-    found: list[str] = []
-    joined = ""
-    for match in _SENTENCE.finditer(text):
-        joined = f"{joined} {match.group().strip()}".strip()
-        ends_line = text[match.end() : match.end() + 1] in ("", "\n")
-        if joined and (ends_line or not _ABBREVIATION.search(joined)):
-            found.append(joined)
-            joined = ""
-    return found
 
 
 def find(quotation: str, report: Mapping[str, str]) -> Match:

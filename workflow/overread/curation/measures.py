@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-from overread.curation.normalise import plain
+from overread.core.text import plain
 
 Interval = tuple[Decimal, Decimal]
 

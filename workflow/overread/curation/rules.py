@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError, field_validator
 from overread.config import Section
 from overread.core.errors import BadInput
 from overread.core.records import one_line
-from overread.curation.normalise import plain
+from overread.core.text import plain
 
 OWN_RULES = Path(__file__).resolve().parents[3] / "config" / "filter.yaml"
 """The rules that come with Overread."""

@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from overread.backends.transport import guard
 from overread.config import Config, OpenaiModel, OwnCodeModel, TransformersModel, WeightsModel, is_folder
 from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, Table
 from overread.config.inputs import Setting, VolumeView
+from overread.core import guard
 from overread.core.errors import unknown
 from overread.plan.asked import Cell, cells
 

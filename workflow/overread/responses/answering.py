@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from overread.backends import Answer, Backend, Job, load
 from overread.backends.account import Meter, read_costs, write_cost
-from overread.backends.transport.guard import clear
 from overread.config import Model
 from overread.core.errors import NotAnswered
+from overread.core.guard import clear
 from overread.core.progress import progress, say
 from overread.core.records import Response, Status, Trial, read_trials, request_key, write_responses
 from overread.core.stopping import quiet_when_warned, stopped, warned

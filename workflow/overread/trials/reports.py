@@ -185,7 +185,7 @@ class _Edit:
 
 def _spoken(text: str) -> str:
     """The words of a text, between spaces: what makes two sentences the same."""
-    from overread.curation.normalise import words
+    from overread.core.text import words
 
     spoken = " ".join(words(text))
     return f" {spoken} " if spoken else ""

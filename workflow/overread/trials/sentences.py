@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from overread.curation.evidence import sentences as in_line
+from overread.core.text import sentences as in_line
 
 SHORT = 0.6
 """A line that is shorter than this share of the longest was not wrapped there: its end ends a sentence."""

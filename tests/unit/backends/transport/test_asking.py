@@ -9,11 +9,11 @@ from data.endpoint_calls import QUICK, calls, echo
 from data.openai_server import Completion, Faults, OpenaiServer, Status
 from overread.backends.transport.asking import Asked, ask
 from overread.backends.transport.client import Call, ChatClient
-from overread.backends.transport.guard import clear
 from overread.backends.transport.replies import Reply
 from overread.core.errors import BadInput
+from overread.core.guard import clear
 from overread.core.locking import Lock
-from overread.responses.work import KeptAnswers
+from overread.core.work import KeptAnswers
 
 
 def asked(server: OpenaiServer, what: list[Call], work: Path, said: list[str] | None = None) -> Asked:

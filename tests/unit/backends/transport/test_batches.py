@@ -11,9 +11,9 @@ from overread.backends.transport.asking import ask
 from overread.backends.transport.batches import BatchClient
 from overread.backends.transport.client import Call, ChatClient
 from overread.backends.transport.faults import BadReply
-from overread.backends.transport.guard import clear
 from overread.backends.transport.replies import Reply
 from overread.core.errors import BadInput
+from overread.core.guard import clear
 
 
 def in_capitals(reply: Reply) -> None:

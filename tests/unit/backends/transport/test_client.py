@@ -29,9 +29,9 @@ from data.openai_server import (
 from overread.backends.transport.asking import answers
 from overread.backends.transport.client import Call, ChatClient, Failure, Patience
 from overread.backends.transport.faults import BadReply, retry_after
-from overread.backends.transport.guard import clear
 from overread.backends.transport.replies import Reply
 from overread.core.errors import BadInput
+from overread.core.guard import clear
 
 
 def in_capitals(reply: Reply) -> None:

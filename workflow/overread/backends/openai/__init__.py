@@ -19,11 +19,11 @@ from overread.backends.order import by_shared_beginning, in_turn
 from overread.backends.transport.batches import POLL_SECONDS, batched
 from overread.backends.transport.client import Call, ChatClient, Failure, Patience
 from overread.backends.transport.faults import RequestError
-from overread.backends.transport.guard import clear
 from overread.backends.transport.replies import Reply
 from overread.backends.transport.spending import Prices, Purse
 from overread.config import OpenaiModel
 from overread.core.errors import BadInput
+from overread.core.guard import clear
 from overread.core.progress import say
 from overread.core.records import Trial, request_key
 

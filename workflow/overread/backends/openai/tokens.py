@@ -16,9 +16,9 @@ import openai
 from overread.backends.transformers.readouts import FirstTokens, words
 from overread.backends.transport.client import ChatClient
 from overread.backends.transport.faults import BadReply, Hopeless, Rejected
-from overread.backends.transport.guard import shown
 from overread.backends.transport.replies import strict_json
 from overread.backends.transport.trying import tried
+from overread.core.guard import shown
 from overread.core.records import Trial
 
 _QUESTION = [{"role": "user", "content": "?"}]

@@ -12,7 +12,7 @@ from overread.backends.transport.client import Call, Failure
 from overread.backends.transport.replies import Reply
 from overread.core.progress import progress
 from overread.core.stopping import quiet_when_warned, stopped, warned
-from overread.responses.work import KeptAnswers
+from overread.core.work import KeptAnswers
 
 
 class Client(Protocol):

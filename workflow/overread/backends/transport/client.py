@@ -20,10 +20,10 @@ from overread.backends.transport.adapting import Parameters, refused_parameter
 from overread.backends.transport.connecting import connection
 from overread.backends.transport.faults import BadReply, Hopeless, Refused, RequestError, TooLong, Transient, fault_of
 from overread.backends.transport.flight import Flight
-from overread.backends.transport.guard import Destination, Resolve, shown
 from overread.backends.transport.replies import Reply, refusal, reply_of
 from overread.backends.transport.spending import Purse, Spent
 from overread.core.errors import BadInput
+from overread.core.guard import Destination, Resolve, shown
 from overread.core.stopping import pause, until_warned, warned, who
 
 Messages = list[dict[str, Any]]

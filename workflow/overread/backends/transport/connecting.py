@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import openai
 
-from overread.backends.transport.guard import Destination, Resolve, shown
 from overread.backends.transport.transport import http_client
+from overread.core.guard import Destination, Resolve, shown
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx2
 
-from overread.backends.transport.guard import Destination, Resolve, is_ip, loopback_addresses, shown
 from overread.core.errors import BadInput
+from overread.core.guard import Destination, Resolve, is_ip, loopback_addresses, shown
 
 CONNECT_SECONDS = 20.0
 

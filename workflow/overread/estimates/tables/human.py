@@ -24,7 +24,7 @@ import pandas as pd
 from overread.config import Statistics
 from overread.config.human import HumanSubset
 from overread.core.records import read_questions
-from overread.curation.agreement import agreement
+from overread.estimates.agreement import agreement
 from overread.estimates.bootstrap import FloatArray, Interval, clustered_interval, paired_difference, patient_draws
 from overread.estimates.ratings import ratings_frame
 from overread.estimates.scored import CellKey, by_cell, code_patients, read_cells

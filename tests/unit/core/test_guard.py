@@ -11,8 +11,8 @@ from data.endpoint_calls import QUICK, calls, echo, send
 from data.openai_server import OpenaiServer, Status
 from overread.backends.transport.asking import answers
 from overread.backends.transport.client import ChatClient, Failure
-from overread.backends.transport.guard import Resolve, address, clear, is_loopback
 from overread.core.errors import BadInput
+from overread.core.guard import Resolve, address, clear, is_loopback
 
 
 def names(**known: Sequence[str]) -> Resolve:

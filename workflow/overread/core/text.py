@@ -1,4 +1,7 @@
-"""Text brought to one form, so that the same words compare as equal whatever their case, punctuation and spacing."""
+"""Text brought to one form, so that the same words compare as equal whatever their case, punctuation and spacing.
+
+And a report's text cut into its sentences.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,10 @@ _BRITISH = {
 }  # fmt: skip
 
 
+_SENTENCE = re.compile(r"[^\n]+?(?:[.!?](?=\s|$)|$)", re.MULTILINE)
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|approx|dr|vs|cf|no|fig|st|etc)|(?:^|\s)\d{1,2})\.$", re.IGNORECASE)
+
+
 @lru_cache(maxsize=4096)  # every rule looks at the same few texts of a question
 def plain(text: str) -> str:
     """Lower case, one kind of quote, dash and space. Punctuation stays."""
@@ -52,6 +59,19 @@ def words(text: str) -> list[str]:
 def normalise(text: str) -> str:
     """`words` of a text without the number or letter of an option in front, joined by single spaces."""
     return " ".join(words(_NUMBERING.sub("", text)))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a section. A number's or an abbreviation's full stop ends none, a line break does."""
+    found: list[str] = []
+    joined = ""
+    for match in _SENTENCE.finditer(text):
+        joined = f"{joined} {match.group().strip()}".strip()
+        ends_line = text[match.end() : match.end() + 1] in ("", "\n")
+        if joined and (ends_line or not _ABBREVIATION.search(joined)):
+            found.append(joined)
+            joined = ""
+    return found
 
 
 def _number(text: str) -> str:
