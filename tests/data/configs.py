@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 
 from overread.config import Config, load
-from overread.plan import judging
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -59,23 +58,6 @@ def written(folder: Path, content: Mapping[str, Any] | str, models: Mapping[str,
     path = folder / "study.yaml"
     path.write_text(content if isinstance(content, str) else yaml.safe_dump(dict(content)), encoding="utf-8")
     return path
-
-
-EVERYTHING = judging.Had(
-    readers=frozenset({"ucsf-pdgm", "mimic-cxr", "open-i", "chexpert-plus", "table", "phantom"}),
-    origins=frozenset({"findings", "file", "grammar", "generated"}),
-    kinds=frozenset({"slice", "montage", "volume", "frontal"}),
-    segmentations=frozenset({"provided", "swin-unetr", "segresnet"}),
-    backends=frozenset({"calibrated", "transformers", "vllm", "openai", "contrastive", "llava-med", "med3dvlm"}),
-    sources=frozenset({"own", "substitute", "black"}),
-    reports=frozenset({"none", "full", "neutral", "boilerplate", "without-finding", "with-answer", "substitute"}),
-    orders=frozenset({"image-first", "text-first"}),
-    readouts=frozenset({"choice", "yes-no", "first-token", "free-text", "similarity"}),
-    attention=True,
-    warning=True,
-    one_per_study=True,
-)
-"""A version of the instrument that has all that a config can ask for."""
 
 
 def config_of(folder: Path, models: Mapping[str, Any] | None = None, **sections: Any) -> Config:

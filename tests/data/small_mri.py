@@ -15,7 +15,7 @@ import nibabel as nib
 import numpy as np
 
 from overread.core.records import Study
-from overread.images.slice_view import USUAL_ORDER
+from overread.views.slice.drawing import USUAL_ORDER
 
 SHAPE = (32, 30, 20)
 """Voxels to the right, front and top."""

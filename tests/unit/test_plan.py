@@ -1,17 +1,15 @@
-"""The plan: what is asked for, what can run, and why the rest can't. What a version has is set by hand here."""
+"""The plan: what is asked for, what can run, and why the rest can't."""
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from data.configs import EVERYTHING, MODELS, OTHERS, SETTINGS, config_of, small
+from data.configs import MODELS, OTHERS, SETTINGS, config_of, small
 from overread import plan
 from overread.config import Config
 from overread.plan import Cell, judging
@@ -21,13 +19,8 @@ PAPERS = ROOT / "config" / "config.yaml"
 
 
 @pytest.fixture(autouse=True)
-def _a_version_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "had", lambda: EVERYTHING)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-def lacking(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
-    monkeypatch.setattr(judging, "had", lambda: dataclasses.replace(EVERYTHING, **fields))
 
 
 def why(config: Config, dataset: str, model: str, setting: str) -> list[tuple[str, str]]:
@@ -138,52 +131,6 @@ def test_medgemma_takes_a_stack_of_85_slices_and_no_more(tmp_path: Path, slices:
     config = config_of(tmp_path, models, views=views, settings={**SETTINGS, "stack": {"images": "stack"}})
     said = [] if fits else [("never", "medgemma takes 85 images, and the view stack gives up to 86")]
     assert why(config, "mri", "medgemma", "stack") == said
-
-
-# -- later -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "setting", "reason"),
-    [
-        ("kinds", frozenset({"slice"}), {"images": "frontal"}, "views of kind frontal"),
-        ("sources", frozenset({"own"}), {"images": "frontal", "source": "black"}, "pictures of source black"),
-        ("orders", frozenset({"image-first"}), {"order": "text-first"}, "order text-first"),
-        ("readouts", frozenset({"choice"}), {"readout": "free-text"}, "readout free-text"),
-        ("attention", False, {"report": "full", "attention": "from-0"}, "hiding of the report"),
-        ("warning", False, {"report": "full", "warning": True}, "warning about the report"),
-        ("one_per_study", False, {"questions": "one-per-study"}, "one-question-per-study design"),
-        ("backends", frozenset({"calibrated"}), {}, "back end transformers"),
-    ],
-)
-def test_what_this_version_does_not_have_comes_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value: Any, setting: dict[str, Any], reason: str
-) -> None:
-    config = config_of(tmp_path, OTHERS, settings={**SETTINGS, "new": setting})
-    assert why(config, "xray", "masked", "new") == []
-    lacking(monkeypatch, **{field: value})
-    assert why(config, "xray", "masked", "new") == [("later", f"this version has no {reason}")]
-
-
-def test_sources_and_questions_to_come_are_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = config_of(tmp_path)
-    lacking(monkeypatch, origins=frozenset({"findings"}), readers=frozenset({"ucsf-pdgm"}))
-    assert why(config, "mri", "truth", "plain") == [
-        ("later", "this version reads no data set of source phantom"),
-        ("later", "this version makes no questions of origin grammar"),
-    ]
-
-
-def test_what_the_stages_say_they_have_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The registries themselves: what the foundation has, it says."""
-    monkeypatch.undo()
-    now = judging.had()
-    assert {"phantom", "ucsf-pdgm", "mimic-cxr"} <= now.readers
-    assert {"findings", "grammar"} <= now.origins
-    assert {"slice", "frontal"} <= now.kinds
-    assert {"calibrated", "transformers"} <= now.backends
-    assert {"choice", "yes-no", "first-token"} <= now.readouts
-    assert {"none", "full"} <= now.reports
 
 
 # -- missing -----------------------------------------------------------------------------------------------------------

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from data.configs import EVERYTHING, OTHERS, config_of, small
+from data.configs import MODELS, OTHERS, config_of, small
 from overread import plan
-from overread.plan import judging
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "config" / "config.yaml"
 
 
 @pytest.fixture(autouse=True)
-def _a_version_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "had", lambda: EVERYTHING)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-def lacking(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
-    monkeypatch.setattr(judging, "had", lambda: dataclasses.replace(EVERYTHING, **fields))
 
 
 def test_a_sound_config_has_no_errors_and_no_warnings(tmp_path: Path) -> None:
@@ -58,11 +50,14 @@ def test_an_evaluation_of_which_nothing_can_ever_run_is_an_error(tmp_path: Path)
     ]
 
 
-def test_an_evaluation_of_which_nothing_can_run_now_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lacking(monkeypatch, readouts=frozenset({"choice"}))
-    assert plan.check(config_of(tmp_path)) == (
+def test_an_evaluation_of_which_nothing_can_run_now_is_a_warning(tmp_path: Path) -> None:
+    """The second one asks a model whose weights are not there."""
+    gone = {"reader": {**MODELS["reader"], "weights": "./gone"}}
+    evaluations = [
+        {**small()["evaluations"][0], "models": ["truth"]},
+        {**small()["evaluations"][1], "models": ["reader"]},
+    ]
+    assert plan.check(config_of(tmp_path, gone, evaluations=evaluations)) == (
         [],
         ["evaluations[1]: nothing asked for can run now; `overread plan` says why"],
     )

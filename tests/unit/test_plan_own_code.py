@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from data.configs import EVERYTHING, OTHERS, SETTINGS, config_of
+from data.configs import OTHERS, SETTINGS, config_of
 from overread import plan
-from overread.plan import judging
 from overread.plan.asked import Cell
 
 INSIGHT: dict[str, Any] = {
@@ -17,11 +16,6 @@ INSIGHT: dict[str, Any] = {
     "takes": {"text_only": False},
 }  # fmt: skip
 TRUSTED = {"revision": "0" * 40, "trust_remote_code": True}
-
-
-@pytest.fixture(autouse=True)
-def _a_version_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "had", lambda: EVERYTHING)
 
 
 def why(folder: Path, models: dict[str, Any], model: str, setting: str) -> list[tuple[str, str]]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from data.configs import EVERYTHING
 from overread import plan
 from overread.config import load
 from overread.plan import judging
@@ -17,8 +16,7 @@ PAPERS = ROOT / "config" / "config.yaml"
 
 
 @pytest.fixture(autouse=True)
-def _a_version_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "had", lambda: EVERYTHING)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from data.configs import EVERYTHING, config_of, small
+from data.configs import config_of, small
 from overread import plan
 from overread.config import Config, Provided, SwinUnetr
 from overread.core.errors import BadConfig
 from overread.plan import judging
 from overread.plan.estimates import segmentings
-
-
-@pytest.fixture(autouse=True)
-def _a_version_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "had", lambda: EVERYTHING)
 
 
 def config_with(folder: Path, segmentation: Any) -> Config:
@@ -72,18 +66,6 @@ def test_weights_that_are_not_pinned_are_told_with_their_hash(tmp_path: Path) ->
     assert of_segmentation(warnings) == [
         f"datasets.mri.segmentation.checkpoint_sha256: not given; that of {tmp_path}/model.pt is {sha256}"
     ]
-
-
-def test_a_version_without_the_method_says_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "had", lambda: dataclasses.replace(EVERYTHING, segmentations=frozenset({"provided"})))
-    config = config_with(tmp_path, network())
-    found = {cell.dataset: plan.obstacle(config, cell) for cell in plan.cells(config)}
-    assert found["mri"] == judging.Obstacle("later", "this version has no segmentation by swin-unetr")
-
-
-def test_this_version_has_all_methods_of_the_config(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    assert judging.had().segmentations == EVERYTHING.segmentations
 
 
 @pytest.mark.parametrize(

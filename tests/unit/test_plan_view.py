@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from data.configs import EVERYTHING, MODELS, SETTINGS, config_of, small, written
+from data.configs import MODELS, SETTINGS, config_of, small, written
 from overread import plan
 from overread.config import load
 from overread.core.records import Picture, Question, Study, write_pictures, write_questions, write_studies
-from overread.plan import estimates, judging
+from overread.plan import estimates
 from overread.plan.view import collapsed, in_words, show_check, show_plan
 
 ROOT = Path(__file__).parents[2]
@@ -23,13 +22,8 @@ PAPERS = ROOT / "config" / "config.yaml"
 
 
 @pytest.fixture(autouse=True)
-def _a_version_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "had", lambda: EVERYTHING)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-def lacking(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
-    monkeypatch.setattr(judging, "had", lambda: dataclasses.replace(EVERYTHING, **fields))
 
 
 # -- amounts -----------------------------------------------------------------------------------------------------------
@@ -105,28 +99,22 @@ def printed(path: Path, width: int) -> str:
 
 
 @pytest.mark.parametrize(("width", "most_lines"), [(100, 186), (160, 140)])
-def test_the_printed_plan_of_both_papers_is_short_and_fits(
-    monkeypatch: pytest.MonkeyPatch, width: int, most_lines: int
-) -> None:
+def test_the_printed_plan_of_both_papers_is_short_and_fits(width: int, most_lines: int) -> None:
     """348 cells, most of them with several obstacles: a sweep is one row, a reason is one row."""
-    lacking(
-        monkeypatch, attention=False, backends=frozenset({"calibrated", "transformers"}), kinds=frozenset({"slice"})
-    )
     text = printed(PAPERS, width)
     assert all(len(line) <= width for line in text.splitlines())
     assert len(text.splitlines()) <= most_lines
     assert "hidden-single-swapped-* (62)" in text
     assert "44,786" in text
-    assert text.count("this version has no hiding of the") == 1
-    assert text.count("back end llava-med") == 1
+    assert text.count("datasets.ucsf-pdgm.root") == 1
 
 
 def test_the_printed_plan_says_what_would_run_and_what_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lacking(monkeypatch, backends=frozenset({"calibrated"}))
-    text = printed(written(tmp_path, small()), 120)
-    assert "6 cells of dataset, model and setting in 14 jobs: 2 can run now, 4 later" in text
-    assert "this version has no back end transformers" in text
+    models = {**MODELS, "reader": {**MODELS["reader"], "weights": "./gone"}}
+    text = printed(written(tmp_path, small(), models), 120)
+    assert "6 cells of dataset, model and setting in 14 jobs: 2 can run now, 4 missing" in text
+    assert "no folder of weights for reader at models/gone" in text
 
 
 def test_the_plan_as_json_holds_every_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from overread.core.records import Picture, Study
 from overread.images.files import BRAIN, TUMOUR
-from overread.images.slice_view import LABEL_NAMES, USUAL_ORDER
+from overread.views.slice.drawing import LABEL_NAMES, USUAL_ORDER
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.errors import BadRequest
 from overread_viewer.files import network_masks, picture_url
@@ -140,7 +140,7 @@ def slices(pictures: list[Picture]) -> list[dict[str, Any]]:
 
 
 WINDOW = re.compile(r"(-?[\d.]+(?:e[+-]?\d+)?) to (-?[\d.]+(?:e[+-]?\d+)?): ")
-"""How `images.slice_view` begins to say what is black and what is white."""
+"""How `views.slice` begins to say what is black and what is white."""
 
 
 def _masks(catalogue: Catalogue, study: Study) -> list[dict[str, str]]:

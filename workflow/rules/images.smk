@@ -72,7 +72,7 @@ rule render_views:
     params:
         views=lambda wc: as_json(views_of(wc.dataset)),
         masks=lambda wc, input: ["--segmentation", f"{input.masks}/mask.json"] if input.masks else [],
-        code=source_hash("overread/images"),
+        code=source_hash("overread/images", "overread/views"),
     message:
         "Rendering the views of {wildcards.study}"
     shell:

@@ -10,12 +10,15 @@ import pytest
 from PIL import Image
 
 from data.small_mri import mri_study
-from overread.config import MontageView, SliceView, View, VolumeView
+from overread.config import View
 from overread.core.records import Picture, Study, read_pictures
 from overread.images.black import black_twin, is_black
 from overread.images.index import index_images, write_views
 from overread.images.render import pixel_hash
-from overread.images.volume_view import volume_hash
+from overread.views.montage.section import MontageView
+from overread.views.slice.section import SliceView
+from overread.views.volume.drawing import volume_hash
+from overread.views.volume.section import VolumeView
 
 VIEWS: dict[str, View] = {
     "slice": SliceView(series="FLAIR"),

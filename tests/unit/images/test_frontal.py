@@ -12,10 +12,9 @@ import pytest
 from PIL import Image
 
 from data.dicom_files import write_radiograph
-from overread.config import FrontalView
 from overread.core.errors import BadInput
 from overread.core.records import Study
-from overread.images.frontal import render_frontal
+from overread.views.frontal import FrontalView, render_frontal
 
 FULL = FrontalView(kind="frontal")
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from data.small_mri import mri_study
-from overread.config import VolumeView
 from overread.core.errors import BadInput
 from overread.core.records import Study
 from overread.images import render_study
 from overread.images.model_arrays import MED3DVLM_SHAPE, med3dvlm_array
 from overread.images.volume_file import VolumePicture, write_volume
+from overread.views.volume.section import VolumeView
 
 
 def volume_of(study: Study, folder: Path, series: str = "FLAIR") -> Path:

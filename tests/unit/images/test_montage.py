@@ -12,11 +12,14 @@ from PIL import Image
 from pydantic import ValidationError
 
 from data.small_mri import ALL, MASKS, mri_study, without
-from overread.config import MontageView, SliceView, View
+from overread.config import View
 from overread.core.records import Picture, Study
-from overread.images import montage, render_study
-from overread.images.montage import compose, fit, visible
+from overread.images import render_study
 from overread.images.volume import BadFile
+from overread.views.montage import drawing as montage
+from overread.views.montage.drawing import compose, fit, visible
+from overread.views.montage.section import MontageView
+from overread.views.slice.section import SliceView
 
 FEW = ("T1", "T1c", "FLAIR", "SWI")
 

@@ -6,15 +6,14 @@ import hashlib
 import pickle
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 
 from data.small_brain import study
-from overread import images
-from overread.config import SegResNet, SwinUnetr
+from overread.config import Provided, SegResNet, SwinUnetr
 from overread.config.segmentation import NETWORK_SERIES
 from overread.core.errors import BadInput
 from overread.images.segmentation.checkpoint import load_weights, sha256_of
@@ -31,7 +30,8 @@ def segresnet(**more: Any) -> SegResNet:
 
 
 def test_the_plan_knows_the_networks_there_are() -> None:
-    assert {"provided", *METHODS} == images.SEGMENTATIONS
+    sections = (Provided, SwinUnetr, SegResNet)
+    assert {"provided", *METHODS} == {get_args(one.model_fields["method"].annotation)[0] for one in sections}
     assert all(sorted(method.channels) == sorted(NETWORK_SERIES) for method in METHODS.values())
 
 

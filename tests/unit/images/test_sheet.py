@@ -10,12 +10,15 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from data.small_mri import SHAPE, mri_study, series_values
-from overread.config import MontageView, SliceView, View, VolumeView
+from overread.config import View
 from overread.core.errors import BadInput
 from overread.core.records import read_pictures, write_studies
 from overread.images.commands import app
 from overread.images.index import index_images, write_views
 from overread.images.sheet import FIGURE, caption, left_out, preview, sheet, spread, title
+from overread.views.montage.section import MontageView
+from overread.views.slice.section import SliceView
+from overread.views.volume.section import VolumeView
 
 VIEWS: dict[str, View] = {
     "flair": SliceView(series="FLAIR"),

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from overread.config import SliceView
 from overread.core.errors import BadInput
 from overread.core.records import Picture, Study
 from overread.images import render_study
 from overread.images.index import read_views, write_views
 from overread.images.volume import BadFile
+from overread.views.slice.section import SliceView
 
 SHAPE = (32, 30, 20)
 AFFINE = np.array([[-1.0, 0, 0, 0], [0, -1, 0, 29], [0, 0, 1, 0], [0, 0, 0, 1]])

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813
 
-from overread.config import SliceView
 from overread.core.records import Study
 from overread.images import render_study
 from overread.images.files import StudyFiles
+from overread.views.slice.section import SliceView
 
 CENTRE = np.array([-4.0, 12.0, 30.0])
 """LPS, mm: the middle of every grid."""

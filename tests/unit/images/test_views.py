@@ -14,13 +14,17 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from overread.config import FrontalView, MontageView, SliceView, View, VolumeView
+from overread.config import View
 from overread.core.errors import BadInput
 from overread.core.records import Study, read_pictures, write_studies
-from overread.images import KINDS, render_study
+from overread.images import render_study
 from overread.images.commands import app
 from overread.images.render import pixel_hash
 from overread.images.volume import BadFile
+from overread.views.frontal import FrontalView
+from overread.views.montage.section import MontageView
+from overread.views.slice.section import SliceView
+from overread.views.volume.section import VolumeView
 
 SHAPE = (32, 30, 20)
 AFFINE = np.array([[-1.0, 0, 0, 0], [0, -1, 0, 29], [0, 0, 1, 0], [0, 0, 0, 1]])
@@ -106,12 +110,6 @@ def test_views_of_another_modality_are_passed_over(tmp_path: Path) -> None:
     assert [p.view for p in render_study(study(tmp_path), views, tmp_path / "d" / "images" / "A")] == ["flair-axial"]
 
 
-def test_a_kind_that_nothing_renders_is_an_error_of_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(KINDS, "montage")
-    with pytest.raises(BadInput, match="view 'grid': no kind 'montage'"):
-        render_study(study(tmp_path), {"grid": MontageView(kind="montage")}, tmp_path / "d" / "images" / "A")
-
-
 def test_pictures_do_not_depend_on_the_order_of_views_or_files(tmp_path: Path) -> None:
     one = study(tmp_path)
     views: dict[str, View] = {"b": SliceView(series="T1"), "a": SliceView(series="FLAIR", plane="sagittal")}
@@ -163,10 +161,6 @@ def test_pictures_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
     render_study(study(tmp_path), {"old": SliceView(series="T1")}, folder)
     render_study(study(tmp_path), FLAIR, folder)
     assert [path.name for path in (folder / "pictures").iterdir()] == ["flair-axial-0.png"]
-
-
-def test_kinds_name_what_a_view_can_be() -> None:
-    assert set(KINDS) == {"slice", "montage", "volume", "frontal"}
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------

@@ -15,13 +15,14 @@ from PIL import Image
 from pydantic import ValidationError
 
 from data.small_mri import ORIGIN, SHAPE, inside, mri_study, series_values
-from overread.config import View, VolumeView
+from overread.config import View
 from overread.core.errors import BadInput
 from overread.core.records import Picture, Study
 from overread.images import render_study
 from overread.images.volume import BadFile
 from overread.images.volume_file import VolumePicture, digest, read_volume_picture, write_volume
-from overread.images.volume_view import evenly, volume_hash
+from overread.views.volume.drawing import evenly, volume_hash
+from overread.views.volume.section import VolumeView
 
 FLAIR = ("FLAIR",)
 

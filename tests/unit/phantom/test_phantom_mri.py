@@ -18,11 +18,11 @@ from scipy.ndimage import distance_transform_edt
 from scipy.spatial.distance import pdist
 
 from overread import config
-from overread.config import SliceView
 from overread.core.errors import BadInput
 from overread.core.records import read_questions
 from overread.images import render_study
 from overread.sources import ucsf_pdgm
+from overread.views.slice.section import SliceView
 from overread_phantom import anatomy, grammar, mri
 from overread_phantom.tumour import LOCATIONS, PlantedTumour, draw_study
 

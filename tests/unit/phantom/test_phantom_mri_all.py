@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from scipy.ndimage import center_of_mass, map_coordinates
 
 from overread import config
-from overread.config import SliceView
 from overread.core.records import Study
 from overread.images import render_study
 from overread.sources import ucsf_pdgm
+from overread.views.slice.section import SliceView
 from overread_phantom import mri
 
 THE_23 = {

@@ -213,12 +213,12 @@ def test_it_says_who_was_asked_under_what_and_what_was_not_run(small: Run, page:
 
 
 def test_what_was_not_run_is_told_once_for_all_settings_with_the_same_reason(small: Run, tmp_path: Path) -> None:
-    shared = {"dataset": "mri", "model": "reader", "when": "later", "why": "it is too early"}
+    shared = {"dataset": "mri", "model": "reader", "when": "missing", "why": "its weights are not here"}
     left_out = [{**shared, "setting": "montage"}, {**shared, "setting": "layers"}]
     left_out.append({**shared, "setting": "volume", "when": "never", "why": "it takes no volumes"})
     rows = Page(small.page(tmp_path / "report.html", not_run=left_out)).rows()
     label = small.spec["models"]["reader"]["label"]
-    assert ["mri", label, "layers, montage", "not in this version", "it is too early"] in rows
+    assert ["mri", label, "layers, montage", "something is missing", "its weights are not here"] in rows
     assert ["mri", label, "volume", "never", "it takes no volumes"] in rows
     assert "Everything that was asked for was run." in small.page(tmp_path / "report.html", not_run=[])
 

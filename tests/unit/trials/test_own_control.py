@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from data.configs import config_of, small
@@ -23,7 +22,6 @@ from overread.core.records import (
     write_studies,
     write_substitutes,
 )
-from overread.plan import judging
 from overread.trials import template_files
 
 TEMPLATE = """\
@@ -77,15 +75,6 @@ def test_folders_and_files_for_reports_must_be_there(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in plan.check(config)[0]] == [
         "prompts", "reports.findings", "reports.tokenizer",
     ]  # fmt: skip
-
-
-def test_a_report_without_a_template_in_this_version_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = config_of(tmp_path, settings={**SETTINGS, "new": {"extends": "report", "report": "neutral"}})
-    less = judging.Had(**{**vars(judging.had()), "reports": frozenset({"none", "full"})})
-    monkeypatch.setattr(judging, "had", lambda: less)
-    assert "no report 'neutral'" in str(judging.unknown_report(judging.Judge(config), "new"))
 
 
 def test_the_control_is_built_from_config_and_template_alone(tmp_path: Path) -> None:

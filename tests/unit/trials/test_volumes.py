@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from data.small_mri import mri_study
-from overread.config import MontageView, Setting, SliceView, View, VolumeView
+from overread.config import Setting, View
 from overread.core.records import (
     Picture,
     Question,
@@ -19,9 +19,12 @@ from overread.core.records import (
     write_trials,
 )
 from overread.images.index import index_images, write_views
-from overread.images.volume_view import volume_hash
 from overread.trials.build import build_trials
 from overread.trials.prompt import Prompts
+from overread.views.montage.section import MontageView
+from overread.views.slice.section import SliceView
+from overread.views.volume.drawing import volume_hash
+from overread.views.volume.section import VolumeView
 
 VIEWS: dict[str, View] = {
     "volume": VolumeView(kind="volume"),

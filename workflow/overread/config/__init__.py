@@ -8,6 +8,9 @@ resolving  extends, sweep, <sweep>-*
 reading    from files to a checked config       messages   errors in words          schema   for editors
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from overread.config.base import FilePath, Name, Section, SettingName, Weights, is_folder
 from overread.config.curation import Release, Review
 from overread.config.datasets import (
@@ -28,17 +31,7 @@ from overread.config.datasets import (
     UcsfPdgm,
 )
 from overread.config.human import HumanSubset
-from overread.config.inputs import (
-    Attention,
-    FrontalView,
-    MontageView,
-    OptionOrder,
-    Plane,
-    Setting,
-    SliceView,
-    View,
-    VolumeView,
-)
+from overread.config.inputs import Attention, OptionOrder, Setting
 from overread.config.models import (
     CalibratedModel,
     ContrastiveModel,
@@ -58,21 +51,41 @@ from overread.config.models import (
     VllmModel,
     WeightsModel,
 )
-from overread.config.reading import build, load, load_model, read_yaml
-from overread.config.schema import json_schema
 from overread.config.segmentation import NetworkSegmentation, Provided, Segmentation, SegResNet, SwinUnetr
-from overread.config.study import Comparison, Config, Effect, Evaluation, Reports, Statistics
 from overread.config.substitutes import Substitutes
+from overread.config.views import Plane, ViewSection
+
+if TYPE_CHECKING:
+    from overread.config.reading import build, load, load_model, read_yaml
+    from overread.config.schema import json_schema
+    from overread.config.study import Comparison, Config, Effect, Evaluation, Reports, Statistics
+    from overread.config.unions import View
+
+WHOLE = {
+    **dict.fromkeys(("build", "load", "load_model", "read_yaml"), "reading"),
+    **dict.fromkeys(("Comparison", "Config", "Effect", "Evaluation", "Reports", "Statistics"), "study"),
+    "View": "unions",
+    "json_schema": "schema",
+}
+"""What knows all that is registered, by module. It is imported when it is asked for: a section that is registered
+imports this package itself."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in WHOLE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{WHOLE[name]}"), name)
+
 
 __all__ = [
     "FINDINGS", "Attention", "CalibratedModel", "ChexpertPlus", "Comparison", "Config", "ContrastiveModel",
     "Dataset", "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions",
-    "FindingQuestions", "Folder", "FrontalView", "GalleryReader", "GeneratedQuestions", "GrammarQuestions",
-    "HumanSubset", "LlavaMedModel",
-    "Med3dvlmModel", "MedImageInsightCode", "MimicCxr", "Model", "ModelSection", "MontageView", "Name",
+    "FindingQuestions", "Folder", "GalleryReader", "GeneratedQuestions", "GrammarQuestions", "HumanSubset",
+    "LlavaMedModel",
+    "Med3dvlmModel", "MedImageInsightCode", "MimicCxr", "Model", "ModelSection", "Name",
     "NetworkSegmentation", "OpenI", "OpenaiModel", "OptionOrder", "OwnCodeModel", "Phantom", "Plane", "Provided",
     "Questions", "Release", "Reliance", "Reports", "Resources", "Review", "Section", "SegResNet", "Segmentation",
-    "Setting", "SettingName", "SliceView", "Statistics", "Substitutes", "SwinUnetr", "Table", "Takes",
-    "TransformersModel", "UcsfPdgm", "View", "VllmModel", "VolumeView", "Weights", "WeightsModel", "build",
+    "Setting", "SettingName", "Statistics", "Substitutes", "SwinUnetr", "Table", "Takes",
+    "TransformersModel", "UcsfPdgm", "View", "ViewSection", "VllmModel", "Weights", "WeightsModel", "build",
     "is_folder", "json_schema", "load", "load_model", "read_yaml",
 ]  # fmt: skip

@@ -12,8 +12,9 @@ from pydantic_core import PydanticCustomError
 from overread.config.base import AllOrModels, AllOrSettings, Endpoint, FilePath, Name, Section, SettingName, is_folder
 from overread.config.datasets import Dataset, GeneratedQuestions
 from overread.config.human import HumanSubset
-from overread.config.inputs import Setting, View
+from overread.config.inputs import Setting
 from overread.config.models import Model
+from overread.config.unions import View
 from overread.core.errors import unknown
 from overread.core.records import content_hash
 

@@ -7,66 +7,26 @@ listed with the reason; it stops no other study.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overread.core.errors import BadInput, unknown
+from overread.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from PIL import Image
-
-    from overread.config import View
+    from overread.config.views import ViewSection
     from overread.core.records import Picture, Study
-    from overread.images.files import StudyFiles
-    from overread.images.volume_file import VolumePicture
-
-
-def _slices(study: Study, view: View, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
-    from overread.images.slice_view import render_slices
-
-    return render_slices(study, view, files)  # type: ignore[arg-type]
-
-
-def _frontal(study: Study, view: View, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
-    from overread.images.frontal import render_frontal
-
-    return render_frontal(study, view)  # type: ignore[arg-type]
-
-
-def _montage(study: Study, view: View, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
-    from overread.images.montage import render_montages
-
-    return render_montages(study, view, files)  # type: ignore[arg-type]
-
-
-def _volume(
-    study: Study, view: View, files: StudyFiles
-) -> Iterator[tuple[Image.Image | VolumePicture, dict[str, object]]]:
-    from overread.images.volume_view import render_volume
-
-    return render_volume(study, view, files)  # type: ignore[arg-type]
-
-
-Renderer = Callable[["Study", "View", "StudyFiles"], "Iterator[tuple[Image.Image | VolumePicture, dict[str, object]]]"]
-
-KINDS: dict[str, Renderer] = {"slice": _slices, "montage": _montage, "volume": _volume, "frontal": _frontal}
-"""What renders a kind of view: pictures in their order, each with what a `Picture` says about it."""
-
-
-SEGMENTATIONS = frozenset({"provided", "swin-unetr", "segresnet"})
-"""Whose tumour masks there are: the data set's own, and those of `segmentation.networks.METHODS`."""
 
 
 def render_study(
-    study: Study, views: Mapping[str, View], folder: Path, left_out: list[dict[str, str]] | None = None
+    study: Study, views: Mapping[str, ViewSection], folder: Path, left_out: list[dict[str, str]] | None = None
 ) -> list[Picture]:
     """The pictures of a study under `folder`/pictures, a PNG or .nii.gz each; what lay there before is removed.
 
     views     by name; those of another modality than the study's are passed over
     folder    <dataset>/images/<study>
     left_out  gets an entry (view, series, reason) for each series that a view of all series had to go without
-    raises    BadFile: a file that a view needs can't be used; BadInput: a kind of view that can't be rendered yet
+    raises    BadFile: a file that a view needs can't be used; BadInput: a view that does not fit the study
     """
     shutil.rmtree(folder / "pictures", ignore_errors=True)
     try:
@@ -77,7 +37,7 @@ def render_study(
 
 
 def _rendered(
-    study: Study, views: Mapping[str, View], folder: Path, left_out: list[dict[str, str]]
+    study: Study, views: Mapping[str, ViewSection], folder: Path, left_out: list[dict[str, str]]
 ) -> Iterator[Picture]:
     from overread.core.records import Picture
     from overread.images.files import StudyFiles
@@ -88,9 +48,7 @@ def _rendered(
     for name, view in sorted(views.items()):
         if view.modality != study.modality:
             continue
-        if view.kind not in KINDS:
-            raise BadInput(f"view {name!r}: {unknown('kind', view.kind, KINDS)}")
-        for order, (shown, about) in enumerate(KINDS[view.kind](study, view, files)):
+        for order, (shown, about) in enumerate(view.render(study, files)):
             place = folder / "pictures" / f"{name}-{order}"
             if isinstance(shown, VolumePicture):
                 path = place.with_name(f"{place.name}{SUFFIX}")

@@ -16,8 +16,7 @@ from overread.images.slices import Level, cut, largest_tumour, middle
 from overread.images.volume import BadFile, FloatArray, Volume, read_volume
 
 if TYPE_CHECKING:
-    from overread.config import Plane, View
-    from overread.config.inputs import SliceChoice
+    from overread.config.views import Plane, SliceChoice, ViewSection
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,7 +34,7 @@ class StudyFiles:
     views  all that will be rendered: what is known beforehand is cut in one go
     """
 
-    def __init__(self, study: Study, views: Iterable[View] = ()) -> None:
+    def __init__(self, study: Study, views: Iterable[ViewSection] = ()) -> None:
         self._study = study
         self._whole: dict[str, Volume] = {}
         self._cuts: dict[tuple[str, tuple[object, ...]], FloatArray | BadFile] = {}
@@ -46,12 +45,8 @@ class StudyFiles:
         self._wanted: list[tuple[Plane, SliceChoice]] = []
         self._wanted_whole = {TUMOUR}
         for view in views:
-            if view.kind == "slice":
-                self._wanted.append((view.plane, view.slice))
-            elif view.kind == "montage":
-                self._wanted.extend((plane, view.slice) for plane in view.planes)
-            elif view.kind == "volume":
-                self._wanted_whole |= {view.series, BRAIN}
+            self._wanted.extend(view.levels)
+            self._wanted_whole |= view.whole
         if any(choice == "middle" for _, choice in self._wanted):
             self._wanted_whole.add(BRAIN)
 

@@ -1,6 +1,6 @@
 """The plan of a study: what is asked for, what of it can run, how much that is, and what stands in the way of the rest.
 
-    asked       cells that the evaluations ask for   judging     why a cell can't run: never, later or missing
+    asked       cells that the evaluations ask for   judging     why a cell can't run: never or missing
     checks      what must stop before any job        estimates   requests, images, tokens, jobs
 
 Import-light: the Snakefile asks it for its targets every time that it is parsed.

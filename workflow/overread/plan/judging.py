@@ -1,24 +1,21 @@
-"""Why a cell can't run: never (they don't go together), later (not in this version) or missing (not on this machine).
-
-What this version has is asked of the stages themselves, whose registries are the only place that says so.
-"""
+"""Why a cell can't run: never (they don't go together) or missing (not on this machine)."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from overread.config import Config, OpenaiModel, OwnCodeModel, TransformersModel, WeightsModel, is_folder
 from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, Table
-from overread.config.inputs import Setting, VolumeView
+from overread.config.inputs import Setting
 from overread.core import guard
 from overread.core.errors import unknown
 from overread.plan.asked import Cell, cells
+from overread.trials import REPORTS, own_reports
 
-When = Literal["never", "later", "missing"]
+When = Literal["never", "missing"]
 
 
 @dataclass(frozen=True)
@@ -29,51 +26,13 @@ class Obstacle:
     why: str
 
 
-@dataclass(frozen=True)
-class Had:
-    """What this version has, by the stages' own registries."""
-
-    readers: frozenset[str]
-    origins: frozenset[str]
-    kinds: frozenset[str]
-    segmentations: frozenset[str]
-    backends: frozenset[str]
-    sources: frozenset[str]
-    reports: frozenset[str]
-    orders: frozenset[str]
-    readouts: frozenset[str]
-    attention: bool
-    warning: bool
-    one_per_study: bool
-
-
-def had() -> Had:
-    """Ask the stages. Their packages are import-light."""
-    studies, questions, images = (import_module(f"overread.{stage}") for stage in ("sources", "questions", "images"))
-    trials, backends = import_module("overread.trials"), import_module("overread.backends")
-    return Had(
-        readers=frozenset(studies.READERS) | {"phantom"},  # the phantom is read by the reader of its layout
-        origins=frozenset(questions.ORIGINS),
-        kinds=frozenset(images.KINDS),
-        segmentations=frozenset(getattr(images, "SEGMENTATIONS", ())) | {"provided"},
-        backends=frozenset(backends.BACKENDS),
-        sources=frozenset(trials.SOURCES),
-        reports=frozenset(trials.REPORTS),
-        orders=frozenset(trials.ORDERS),
-        readouts=frozenset(trials.READOUTS),
-        attention=trials.ATTENTION,
-        warning=trials.WARNING,
-        one_per_study=trials.ONE_PER_STUDY,
-    )
-
-
 def obstacle(config: Config, cell: Cell) -> Obstacle | None:
-    """The first thing in the cell's way, never before later before missing; None if it can run."""
+    """The first thing in the cell's way, never before missing; None if it can run."""
     return next(iter(obstacles(config, cell)), None)
 
 
 def obstacles(config: Config, cell: Cell) -> list[Obstacle]:
-    """All that is in the cell's way, never before later before missing."""
+    """All that is in the cell's way, never before missing."""
     return Judge(config).obstacles(cell)
 
 
@@ -105,7 +64,6 @@ class Judge:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.had = had()
         self._known: dict[tuple[str, ...], list[Obstacle]] = {}
 
     def obstacles(self, cell: Cell) -> list[Obstacle]:
@@ -118,7 +76,7 @@ class Judge:
             *self._once(("dataset", dataset, "setting", setting), _of_dataset_and_setting, dataset, setting),
             *self._once(("model", model, "setting", setting), _of_model_and_setting, model, setting),
         ]
-        order: tuple[When, ...] = ("never", "later", "missing")
+        order: tuple[When, ...] = ("never", "missing")
         return sorted(dict.fromkeys(found), key=lambda each: order.index(each.when))
 
     def _once(self, key: tuple[str, ...], judge: Any, *names: str) -> list[Obstacle]:
@@ -128,16 +86,10 @@ class Judge:
 
 
 def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
-    """Sources, question origins and segmentations to come; folders and files that are not there."""
+    """Folders and files that are not there."""
     section = judge.config.datasets[name]
     found: list[Obstacle] = []
-    if section.source not in judge.had.readers:
-        found.append(Obstacle("later", f"this version reads no data set of source {section.source}"))
-    if section.questions.origin not in judge.had.origins:
-        found.append(Obstacle("later", f"this version makes no questions of origin {section.questions.origin}"))
     segmentation = getattr(section, "segmentation", None)
-    if segmentation is not None and segmentation.method not in judge.had.segmentations:
-        found.append(Obstacle("later", f"this version has no segmentation by {segmentation.method}"))
     needed: dict[str, str | None] = {}
     if isinstance(section, Folder):
         needed["root"] = section.root
@@ -155,24 +107,16 @@ def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
             found.append(
                 Obstacle("missing", f"datasets.{name} names no {section.reports_are_named_by} to write questions from")
             )
-        if section.questions.origin in judge.had.origins:
-            for author in (section.questions.author, section.questions.validator):
-                needs = [*_of_dataset_and_model(judge, name, author), *_of_access(judge, author)]
-                if not isinstance(judge.config.models[author], OpenaiModel | TransformersModel):
-                    why = "questions are written by models of the back ends openai and transformers only"
-                    needs.append(Obstacle("never", why))
-                found.extend(Obstacle(each.when, f"{author}, for the questions: {each.why}") for each in needs)
+        for author in (section.questions.author, section.questions.validator):
+            needs = [*_of_dataset_and_model(judge, name, author), *_of_model(judge, author)]
+            if not isinstance(judge.config.models[author], OpenaiModel | TransformersModel):
+                why = "questions are written by models of the back ends openai and transformers only"
+                needs.append(Obstacle("never", why))
+            found.extend(Obstacle(each.when, f"{author}, for the questions: {each.why}") for each in needs)
     return found
 
 
 def _of_model(judge: Judge, name: str) -> list[Obstacle]:
-    """Back ends to come; weights and keys that are not there."""
-    backend = judge.config.models[name].backend
-    later = [] if backend in judge.had.backends else [Obstacle("later", f"this version has no back end {backend}")]
-    return [*later, *_of_access(judge, name)]
-
-
-def _of_access(judge: Judge, name: str) -> list[Obstacle]:
     """Weights and keys that are not there."""
     model = judge.config.models[name]
     found: list[Obstacle] = []
@@ -189,27 +133,15 @@ def _of_access(judge: Judge, name: str) -> list[Obstacle]:
 
 
 def _of_setting(judge: Judge, name: str) -> list[Obstacle]:
-    """What of a setting this version can't do yet."""
-    setting, had_now = judge.config.settings[name], judge.had
-    view = judge.config.views.get(setting.images)
-    lacking = (
-        (view is not None and view.kind not in had_now.kinds, f"views of kind {view.kind if view else ''}"),
-        (setting.images != "none" and setting.source not in had_now.sources, f"pictures of source {setting.source}"),
-        (setting.order not in had_now.orders, f"order {setting.order}"),
-        (setting.readout not in had_now.readouts, f"readout {setting.readout}"),
-        (setting.attention != "none" and not had_now.attention, "hiding of the report"),
-        (setting.warning and not had_now.warning, "warning about the report"),
-        (setting.questions == "one-per-study" and not had_now.one_per_study, "one-question-per-study design"),
-    )
-    found = [Obstacle("later", f"this version has no {what}") for lacks, what in lacking if lacks]
+    """A report that no template makes."""
     strange = unknown_report(judge, name)
-    return [*found, Obstacle("missing", strange)] if strange is not None else found
+    return [Obstacle("missing", strange)] if strange is not None else []
 
 
 def unknown_report(judge: Judge, name: str) -> str | None:
     """What is wrong with a report that no template makes: which there are, and how to add it. None if all is well."""
     report, folder = judge.config.settings[name].report, judge.config.prompts
-    there = judge.had.reports | import_module("overread.trials").own_reports(folder)
+    there = own_reports(folder) | set(REPORTS)
     if report in there:
         return None
     where = shown(folder) if folder is not None else "a folder that the key 'prompts' names"
@@ -275,7 +207,7 @@ def _of_images(judge: Judge, model: str, setting: Setting) -> list[str]:
     view = judge.config.views.get(setting.images)
     if view is None:
         return [] if takes.text_only else [f"{model} takes no question without a picture"]
-    if isinstance(view, VolumeView) and view.slices is None:
+    if view.is_volume:
         return [] if takes.volumes else [f"{model} takes no volumes"]
     if takes.images == 0:
         return [f"{model} takes no images"]

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-STATES = {"runs": "green", "never": "red", "later": "yellow", "missing": "magenta"}
+STATES = {"runs": "green", "never": "red", "missing": "magenta"}
 MEANING = {
     "never": "the two don't go together",
-    "later": "not in this version",
     "missing": "not on this machine",
 }
 
@@ -158,7 +157,7 @@ def _headline(config: Config, whole: Estimate, console: Console) -> None:
         f"{_many(len(loads), 'cell')} of dataset, model and setting in {jobs}: [green]{len(able)} can run now[/]"
         + "".join(
             f", [{STATES[when]}]{count} {when}[/]"
-            for when in ("later", "missing", "never")
+            for when in ("missing", "never")
             if (count := sum(_state(load) == when for load in loads))
         ),
         highlight=False,
@@ -259,7 +258,7 @@ def _standing_in_the_way(config: Config, loads: Sequence[CellLoad], console: Con
     console.print()
     console.print("[bold]What stands in the way[/]  [dim]a cell may have several[/]", highlight=False)
     table = _table("", "Why", "Of what", cells="Cells")
-    for when in ("never", "later", "missing"):
+    for when in ("never", "missing"):
         rows = [(why, row) for (when_of, why), row in hit.items() if when_of == when]
         for why, row in sorted(rows, key=lambda each: -len(each[1])):
             table.add_row(f"[{STATES[when]}]{when}[/]", why, _of_what(config, row, loads), str(len(row)))

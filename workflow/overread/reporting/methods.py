@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overread.config.kinds import VIEWS
 from overread.estimates.tables.significance import DRAWS, EXACT
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import count, describe, listed, percent
@@ -151,7 +152,8 @@ def _settings(spec: Mapping[str, Any]) -> str:
         _settings_of(name, [cell for cell in spec["cells"] if cell["dataset"] == name], spec["settings"])
         for name in sorted({cell["dataset"] for cell in spec["cells"]})
     )
-    views = "; ".join(f"{name} is {_view(view)}" for name, view in sorted((spec.get("views") or {}).items()))
+    shown = {name: VIEWS[view["kind"]].model_validate(view) for name, view in (spec.get("views") or {}).items()}
+    views = "; ".join(f"{name} is {view.words()}" for name, view in sorted(shown.items()))
     return text + (f" Of the inputs, {views}." if views else "")
 
 
@@ -188,20 +190,6 @@ def _told(names: Sequence[str], settings: Mapping[str, Any]) -> list[tuple[str, 
 def _ranged(layers: Sequence[int]) -> str:
     whole = list(layers) == list(range(layers[0], layers[-1] + 1)) and len(layers) > 2
     return f"{layers[0]} to {layers[-1]}" if whole else listed([str(layer) for layer in layers])
-
-
-def _view(view: Mapping[str, Any]) -> str:
-    """What a view shows, as the end of a sentence."""
-    named = view.get("series", "all")
-    series = "every series" if named == "all" else listed([named] if isinstance(named, str) else list(named))
-    if view["kind"] == "frontal":
-        return "the frontal radiograph" + (f", {view['size']} pixels at its longer edge" if view.get("size") else "")
-    if view["kind"] == "volume":
-        stack = f"{view['slices']} evenly spaced slices" if view.get("slices") else "the whole volume"
-        return f"{stack} of {series}"
-    if view["kind"] == "montage":
-        return f"a montage of {series}, one picture each of the planes {listed(list(view['planes']))}"
-    return f"the {view['plane']} slice of {series} (chosen by: {str(view['slice']).replace('-', ' ')})"
 
 
 def _scoring(spec: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ PACKAGES = (
 )  # fmt: skip
 """Packages whose version can bear on a result or on how it looks."""
 
-WHEN = {"never": "never", "later": "not in this version", "missing": "something is missing"}
+WHEN = {"never": "never", "missing": "something is missing"}
 """When a cell can be run, by what the plan calls it."""
 
 

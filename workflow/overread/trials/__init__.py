@@ -1,19 +1,11 @@
-"""Trials: a question under a setting becomes the very request that a model is put.
-
-The constants name what a setting can be in this version; `overread plan` lists the rest as not yet.
-"""
+"""Trials: a question under a setting becomes the very request that a model is put."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-SOURCES = ("own", "substitute", "black")
 REPORTS = ("none", "full", "neutral", "boilerplate", "without-finding", "with-answer", "substitute")
-ORDERS = ("image-first", "text-first")
-READOUTS = ("choice", "yes-no", "first-token", "free-text", "similarity")
-ATTENTION = True
-WARNING = True
-ONE_PER_STUDY = True
+"""Those that there are without a template of the user's own."""
 
 PLAIN_REPORTS = ("none", "full", "substitute")
 """Those that are no edit: they need no template of their own."""

@@ -16,7 +16,7 @@ from typing import Protocol
 from overread.core.errors import BadInput, unknown
 from overread.core.records import Picture, Question, Study
 from overread.images.files import MASKS
-from overread.images.slice_view import USUAL_ORDER
+from overread.views.slice.drawing import USUAL_ORDER
 from overread_viewer.errors import NotThere
 from overread_viewer.readers.database import Asked, Database, Rater, utc_now
 from overread_viewer.readers.readers_file import Fixed, ReadersFile, differences, load

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from overread.config import Plane, VolumeView
+from overread.config.views import Plane
 from overread.core.records import Study
 from overread.images.files import StudyFiles
 from overread.images.render import grey_picture, window
-from overread.images.slice_view import POSITIVE
 from overread.images.slices import Level, cut, layout
 from overread.images.volume import BadFile, BoolArray, FloatArray, Volume
 from overread.images.volume_file import VolumePicture, canonical, volume_hash
+from overread.views.slice.drawing import POSITIVE
+from overread.views.volume.section import VolumeView
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -4,17 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from overread.config import FrontalView
-from overread.core.records import Study
-from overread.images.header import BadFile
-from overread.images.radiograph import read_radiograph
+from pydantic import Field
+
+from overread.config.views import ViewSection
+from overread.core.records import Modality
 
 if TYPE_CHECKING:
     from PIL import Image
 
+    from overread.core.records import Study
+    from overread.images.files import StudyFiles
+
+
 SMALLEST_EDGE = 16
+
+
+class FrontalView(ViewSection):
+    """The frontal chest X-ray."""
+
+    kind: Literal["frontal"]
+    modality: ClassVar[Modality] = "xray"
+    gives: ClassVar[str] = "the frontal chest X-ray"
+    size: int | None = Field(default=None, ge=16, description="longer edge in pixels; else as scanned")
+
+    @property
+    def pictures(self) -> int:
+        return 1
+
+    def render(self, study: Study, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
+        return render_frontal(study, self)
+
+    def words(self) -> str:
+        return "the frontal radiograph" + (f", {self.size} pixels at its longer edge" if self.size else "")
 
 
 def render_frontal(study: Study, view: FrontalView) -> Iterator[tuple[Image.Image, dict[str, object]]]:
@@ -22,6 +45,9 @@ def render_frontal(study: Study, view: FrontalView) -> Iterator[tuple[Image.Imag
 
     raises  BadFile with the file and the reason: missing, truncated, no image, too small, too large, nothing to see
     """
+    from overread.images.header import BadFile
+    from overread.images.radiograph import read_radiograph
+
     if "frontal" not in study.images:
         raise BadFile(f"study {study.study}: no frontal image")
     path = Path(study.images["frontal"])

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from overread.config import SliceView
 from overread.core.errors import BadInput, unknown
 from overread.core.records import Study
 from overread.images.files import BRAIN, MASKS, TUMOUR, StudyFiles
 from overread.images.render import grey_picture, label_picture, window
 from overread.images.slices import Level, NotShown
 from overread.images.volume import BadFile, BoolArray, FloatArray
+from overread.views.slice.section import SliceView
 
 if TYPE_CHECKING:
     from PIL import Image

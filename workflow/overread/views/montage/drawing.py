@@ -13,11 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from overread.config import MontageView, Plane, SliceView
+from overread.config.views import Plane
 from overread.core.records import Study
 from overread.images.files import BRAIN, MASKS, TUMOUR, StudyFiles
-from overread.images.slice_view import render_slices, series_of
 from overread.images.volume import BadFile
+from overread.views.montage.section import MontageView
+from overread.views.slice.drawing import render_slices, series_of
+from overread.views.slice.section import SliceView
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw, ImageFont

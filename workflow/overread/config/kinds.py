@@ -1,0 +1,14 @@
+"""The kinds of which any package may register one: where they are looked for. Asking one imports its sections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overread.core.registry import Registry
+
+if TYPE_CHECKING:
+    from overread.config.views import ViewSection
+
+VIEWS: Registry[ViewSection] = Registry(
+    "overread.views", kind="kind of view", by="kind", base="overread.config.views:ViewSection"
+)

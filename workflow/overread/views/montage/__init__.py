@@ -1,0 +1,1 @@
+"""The view `montage`: all series at the chosen level in one square grid."""

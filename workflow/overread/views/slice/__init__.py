@@ -1,0 +1,1 @@
+"""The view `slice`: one slice of one or more series at the same level."""
