@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from overread.config import CalibratedModel, Comparison, Effect, Phantom, Setting, Statistics
+from overread.config import CalibratedModel, Comparison, Effect, Setting, Statistics
 from overread.core.records import (
     Block,
     Picture,
@@ -37,6 +37,7 @@ from overread.core.records import (
     write_substitutes,
     write_trials,
 )
+from overread_phantom.source import Phantom
 
 VIEWS = {"mri": "flair-axial", "xray": "frontal"}
 RUNS = {"mri": 2, "xray": 1}

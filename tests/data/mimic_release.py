@@ -14,10 +14,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from overread.config import FINDINGS, MimicCxr
+from overread.config import FINDINGS
 from overread.core.records import Study
-from overread.sources.mimic_cxr import read
-from overread.sources.remarks import Remarks
+from overread.sources.mimic_cxr.reader import read
+from overread.sources.mimic_cxr.section import MimicCxr
+from overread.sources.shared.remarks import Remarks
 
 LABELS = sorted([*FINDINGS, "No Finding"])
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 
-from overread.config import FileQuestions, UcsfPdgm
+from overread.config import FileQuestions
 from overread.core.records import Study
-from overread.sources import ucsf_pdgm
+from overread.sources.ucsf_pdgm import reader as ucsf_pdgm
+from overread.sources.ucsf_pdgm.section import UcsfPdgm
 
 CORE = ("T1", "T1c", "T2", "FLAIR", "tumor_segmentation")
 GRID = (240, 240, 155)

@@ -14,8 +14,8 @@ from data.configs import MODELS, SETTINGS, config_of, small, written
 from overread import plan
 from overread.config import load
 from overread.core.records import Picture, Question, Study, write_pictures, write_questions, write_studies
-from overread.plan import estimates
 from overread.plan.view import collapsed, in_words, show_check, show_plan
+from overread_phantom import source
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "config" / "config.yaml"
@@ -83,9 +83,9 @@ def test_the_phantoms_are_estimated_as_large_as_they_are_made() -> None:
     from overread_phantom.grammar import TOPICS
     from overread_phantom.xray import STUDIES_PER_PATIENT
 
-    assert len(TOPICS) == estimates.PHANTOM_QUESTIONS_A_STUDY
+    assert len(TOPICS) == source.QUESTIONS_A_STUDY
     mean = sum(count * share for count, share in enumerate(STUDIES_PER_PATIENT, start=1))
-    assert mean == pytest.approx(estimates.PHANTOM_STUDIES_A_PATIENT)
+    assert mean == pytest.approx(source.STUDIES_A_PATIENT)
 
 
 # -- for a person ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,7 @@ from overread.estimates.spec import TablesSpec
 from overread.images.index import index_images, write_views
 from overread.questions import build, truth
 from overread.responses.answering import answer_all
-from overread.sources import PHANTOMS, READERS
-from overread.sources.remarks import Remarks
+from overread.sources.shared.remarks import Remarks
 from overread.trials.build import build_trials
 from overread.trials.lengths import in_words
 from overread.trials.mentions import OWN_FINDINGS, read_lexicon
@@ -159,9 +157,8 @@ def _spec(config: Config) -> dict[str, Any]:
 
 def _make_dataset(results: Path, config: Config, dataset: str) -> None:
     section, folder = config.datasets[dataset], results / dataset
-    module, reader = PHANTOMS[section.modality]
-    import_module(module).make(section, folder / "source", 1)
-    read = import_module(READERS[reader]).read(dataset, section, folder / "source", Remarks())
+    section.make(folder / "source", 1)
+    read = section.read(dataset, folder / "source", Remarks())
     modality = "mri" if section.modality == "mri" else "xray"
     broken = Study(
         study=f"{dataset}-cut-short", patient="p-broken", dataset=dataset, modality=modality, images={}, report={},

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from overread.core.errors import BadInput
 from overread.core.records import Question, replacing, write_questions
-from overread.sources.marker import is_semi_synthetic, mark
+from overread.sources.shared.marker import is_semi_synthetic, mark
 from overread_phantom import diffusion, grammar
 from overread_phantom.anatomy import AFFINE, GRID, load_anatomy, patient_box, tissue_slice
 from overread_phantom.contrast import ALL, MAIN, signals, tumour_slice

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from overread import config
 from overread.core.records import Question
 from overread.images.render import grey_picture
 from overread.images.slices import layout
@@ -21,6 +20,7 @@ from overread_phantom.anatomy import AFFINE, GRID, load_anatomy, patient_box
 from overread_phantom.contrast import brain_slice, series_slices
 from overread_phantom.folder import begin, finish, write_study
 from overread_phantom.quantise import Scale
+from overread_phantom.source import Phantom
 from overread_phantom.tumour import PlantedTumour, draw_study
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_study", "flair_picture", "make"]
 
 
-def make(section: config.Phantom, folder: Path, workers: int = 1) -> None:
+def make(section: Phantom, folder: Path, workers: int = 1) -> None:
     """The data set of `section` written to `folder` (see `folder.py`). Study number n is the same in every size.
 
     raises  BadInput if the anatomy's package is missing, or `folder` holds something else

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from overread.config import Phantom
 from overread.core.errors import BadInput
 from overread_phantom import xray_findings, xray_grammar
+from overread_phantom.source import Phantom
 from overread_phantom.xray_base import FULL, Float, resized
 from overread_phantom.xray_findings import CENTRES, PAINTERS, Canvas, Plan
 

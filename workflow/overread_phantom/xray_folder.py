@@ -23,7 +23,7 @@ import numpy as np
 
 from overread.core.errors import BadInput
 from overread.core.records import replacing
-from overread.sources.marker import is_semi_synthetic, mark
+from overread.sources.shared.marker import is_semi_synthetic, mark
 from overread_phantom.xray import PLANTED, PlantedStudy, draw_study, radiograph, study_count
 from overread_phantom.xray_base import FULL, base, base_file
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
+from overread.config.datasets import DatasetSection
+from overread.config.kinds import SOURCES
 from overread.core.errors import BadInput
 from overread.core.records import (
     Picture,
@@ -109,6 +111,12 @@ class Catalogue:
     def label(self, model: str) -> str:
         """How a model is called on a page."""
         return str(self.spec["models"].get(model, {}).get("label", model))
+
+    def section(self, dataset: str) -> DatasetSection:
+        """The dataset's section of the config. BadInput for a source whose package is not installed here."""
+        self._known(dataset)
+        section = self.spec["datasets"][dataset]
+        return SOURCES[section["source"]].model_validate(section)
 
     def restricted(self, dataset: str) -> bool:
         """Whether the dataset's studies may not leave this machine: by the config, or by any of its studies."""

@@ -18,16 +18,13 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 
 from overread.core.errors import BadInput
 from overread.core.records import Study
-from overread.sources.paths import DataRoot
+from overread.sources.shared.paths import DataRoot
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.errors import NotThere
 from overread_viewer.radiographs import Radiographs
 from overread_viewer.volumes import Scan, Volumes
 
 router = APIRouter()
-
-FOLDERS = ("root", "images", "reports")
-"""Keys of a data set's section that name folders of it."""
 
 MASKS = {"tumour": "tumor_segmentation", "brain": "brain_segmentation"}
 """What a network's masks are called here, and in a study."""
@@ -166,12 +163,9 @@ def _of_the_run(catalogue: Catalogue, dataset: str) -> list[DataRoot]:
 
 def roots(catalogue: Catalogue, dataset: str) -> list[DataRoot]:
     """The folders that files of a data set's studies may lie in: the run's, and those that the config names."""
-    section = catalogue.spec["datasets"].get(dataset, {})
-    folders = [Path(section[key]) for key in FOLDERS if isinstance(section.get(key), str)]
-    if section.get("source") == "table" and not section.get("root") and isinstance(section.get("path"), str):
-        folders.append(Path(section["path"]).parent)
-    follow = bool(section.get("follow_links", False))
-    named = [DataRoot(_based(catalogue, folder), follow_links=follow) for folder in folders]
+    section = catalogue.section(dataset)
+    follow = bool(getattr(section, "follow_links", False))
+    named = [DataRoot(_based(catalogue, Path(folder)), follow_links=follow) for folder in section.folders]
     own = [catalogue.results, catalogue.results.resolve()]  # records name either, where the folder is a link
     return [*map(DataRoot, own), *named]
 
@@ -184,7 +178,7 @@ def _based(catalogue: Catalogue, path: Path) -> Path:
 def _located(catalogue: Catalogue, study: Study, text: str) -> Path:
     """The file of a series. What a run made itself moves with the run's folder."""
     path = _based(catalogue, Path(text))
-    if catalogue.spec["datasets"].get(study.dataset, {}).get("source") != "phantom":
+    if catalogue.section(study.dataset).place is not None:
         return path
     if not path.exists() or DataRoot(catalogue.results).problem(path) is not None:
         start = (catalogue.name, study.dataset, "source")

@@ -143,9 +143,9 @@ def datasets_with_cells():
 def source_of(wildcards):
     """The folder or file that a data set is read from."""
     section = study.datasets[wildcards.dataset]
-    if section.source == "phantom":
+    if section.place is None:
         return rules.make_phantom.output.folder.format(dataset=wildcards.dataset)
-    return section.path if section.source == "table" else section.root
+    return section.place
 
 
 def source_tables(wildcards):
@@ -217,9 +217,8 @@ def substitutes_section(dataset):
 
 def paper_of(dataset):
     """Whose counts stand beside a cohort's: ModaLens took the test split of MIMIC-CXR."""
-    section = study.datasets[dataset]
-    is_its = section.source == "mimic-cxr" and section.split == "test"
-    return "--paper modalens" if is_its else ""
+    paper = study.datasets[dataset].paper
+    return "" if paper is None else f"--paper {paper}"
 
 
 def prompt_folders():

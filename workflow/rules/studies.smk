@@ -34,7 +34,7 @@ rule make_phantom:
     message:
         "Making the semi-synthetic data set {wildcards.dataset}"
     shell:
-        "python -m overread studies phantom --section {params.section:q} --workers {threads}"
+        "python -m overread studies make --section {params.section:q} --workers {threads}"
         " --out {output.folder:q} &> {log:q}"
 
 

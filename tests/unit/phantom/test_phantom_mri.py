@@ -21,16 +21,17 @@ from overread import config
 from overread.core.errors import BadInput
 from overread.core.records import read_questions
 from overread.images import render_study
-from overread.sources import ucsf_pdgm
+from overread.sources.shared.remarks import Remarks
 from overread.views.slice.section import SliceView
 from overread_phantom import anatomy, grammar, mri
+from overread_phantom.source import Phantom
 from overread_phantom.tumour import LOCATIONS, PlantedTumour, draw_study
 
 INDICES = range(24)
 
 
-def section(studies: int, seed: int = 1) -> config.Phantom:
-    return config.Phantom(
+def section(studies: int, seed: int = 1) -> Phantom:
+    return Phantom(
         source="phantom",
         modality="mri",
         studies=studies,
@@ -230,7 +231,7 @@ def test_tumours_stay_inside_the_brain_and_in_one_piece(planted: list[PlantedTum
 
 
 def test_the_quick_picture_is_that_of_the_written_study_to_the_pixel(made: Path, tmp_path: Path) -> None:
-    studies = ucsf_pdgm.read("phantom-mri", section(2), made)
+    studies = section(2).read("phantom-mri", made, Remarks())
     views = {"flair-axial": SliceView(series="FLAIR"), "small": SliceView(series="FLAIR", size=64)}
     for index, study in enumerate(studies):
         folder = tmp_path / "images" / study.study

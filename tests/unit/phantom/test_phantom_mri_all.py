@@ -14,9 +14,10 @@ from scipy.ndimage import center_of_mass, map_coordinates
 from overread import config
 from overread.core.records import Study
 from overread.images import render_study
-from overread.sources import ucsf_pdgm
+from overread.sources.shared.remarks import Remarks
 from overread.views.slice.section import SliceView
 from overread_phantom import mri
+from overread_phantom.source import Phantom
 
 THE_23 = {
     *(f"{name}{bias}" for name in ("T1", "T1c", "T2", "FLAIR", "DWI", "SWI") for bias in ("", "_bias")),
@@ -26,8 +27,8 @@ THE_23 = {
 NAME = "UCSF-PDGM-0001"
 
 
-def section(series: str) -> config.Phantom:
-    return config.Phantom(
+def section(series: str) -> Phantom:
+    return Phantom(
         source="phantom",
         modality="mri",
         studies=1,
@@ -45,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def study(folder: Path) -> Study:
-    [one] = ucsf_pdgm.read("phantom", section("all"), folder)
+    [one] = section("all").read("phantom", folder, Remarks())
     return one
 
 
@@ -168,7 +169,7 @@ def test_every_series_shows_the_tumour_in_the_same_place(study: Study, tmp_path:
 
 def test_a_radiograph_has_no_series_to_choose() -> None:
     with pytest.raises(ValidationError, match="a phantom of modality xray takes no 'series'"):
-        config.Phantom(
+        Phantom(
             source="phantom",
             modality="xray",
             patients=2,

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from overread.config import FINDINGS, FindingQuestions, Phantom
+from overread.config import FINDINGS, FindingQuestions
 from overread.core.errors import BadInput
 from overread.core.records import Study
 from overread.questions import truth
 from overread_phantom import xray_base, xray_folder
+from overread_phantom.source import Phantom
 from overread_phantom.xray import (
     IMPLIES,
     PLANTED,

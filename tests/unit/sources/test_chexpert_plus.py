@@ -11,11 +11,12 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from overread.config import FINDINGS, ChexpertPlus
+from overread.config import FINDINGS
 from overread.core.errors import BadInput
 from overread.core.records import Study
-from overread.sources.chexpert_plus import read
-from overread.sources.remarks import Remarks
+from overread.sources.chexpert_plus.reader import read
+from overread.sources.chexpert_plus.section import ChexpertPlus
+from overread.sources.shared.remarks import Remarks
 
 HEAD = (
     "path_to_image", "path_to_dcm", "frontal_lateral", "ap_pa", "deid_patient_id", "patient_report_date_order",

@@ -7,9 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overread.config.columns import FrontalChoice
-from overread.sources.frontal_choice import frontal_image
-from overread.sources.mimic_tables import UNKNOWN, Image
+from overread.sources.mimic_cxr.tables import UNKNOWN, Image
+from overread.sources.shared.frontal_choice import FrontalChoice, frontal_image
 
 CLOCKS = st.one_of(st.just(UNKNOWN), st.integers(0, 9).map(lambda second: f"00000{second}.000"))
 VIEWS = st.sampled_from(["AP", "PA", "LATERAL", "LL", ""])

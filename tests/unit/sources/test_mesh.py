@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from overread.config import FINDINGS
 from overread.core.errors import BadInput
-from overread.sources.mesh import MeshLabels, read_mesh
+from overread.sources.open_i.mesh import MeshLabels, read_mesh
 
 FILE = Path(__file__).resolve().parents[3] / "config" / "open-i-mesh.yaml"
 MESH = read_mesh(FILE)

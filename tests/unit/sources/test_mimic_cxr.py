@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.mimic_release import Release, Size, write_release
-from overread.config import MimicCxr
 from overread.core.errors import BadInput
-from overread.sources.marker import mark
-from overread.sources.mimic_cxr import read
-from overread.sources.mimic_tables import clock_time
-from overread.sources.remarks import Remarks
+from overread.sources.mimic_cxr.reader import read
+from overread.sources.mimic_cxr.section import MimicCxr
+from overread.sources.mimic_cxr.tables import clock_time
+from overread.sources.shared.marker import mark
+from overread.sources.shared.remarks import Remarks
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overread.sources.mimic_cxr import sections
+from overread.sources.mimic_cxr.reader import sections
 
 
 def test_the_last_section_of_a_name_wins_over_an_addendum_and_a_preliminary_reading() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from data.mimic_release import LABELS, Release
 from overread.core.errors import BadInput
-from overread.sources.mimic_cxr import read
-from overread.sources.mimic_tables import clock_time
-from overread.sources.remarks import Remarks
+from overread.sources.mimic_cxr.reader import read
+from overread.sources.mimic_cxr.tables import clock_time
+from overread.sources.shared.remarks import Remarks
 
 
 @pytest.fixture

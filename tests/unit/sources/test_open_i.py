@@ -9,11 +9,12 @@ import pytest
 from pydantic import ValidationError
 
 from data.open_i_release import OpenIRelease
-from overread.config import FINDINGS, OpenI
+from overread.config import FINDINGS
 from overread.core.errors import BadInput
 from overread.core.records import Study
-from overread.sources.open_i import image_key, read
-from overread.sources.remarks import Remarks
+from overread.sources.open_i.reader import image_key, read
+from overread.sources.open_i.section import OpenI
+from overread.sources.shared.remarks import Remarks
 
 MESH = Path(__file__).resolve().parents[3] / "config" / "open-i-mesh.yaml"
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from overread.images.kinds import file_problem
-from overread.sources.paths import DataRoot
+from overread.sources.shared.paths import DataRoot
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from data.ucsf_release import read, scans, section
 from overread.core.errors import BadInput
-from overread.sources import ucsf_pdgm
-from overread.sources.remarks import Remarks
+from overread.sources.shared.remarks import Remarks
+from overread.sources.ucsf_pdgm import reader as ucsf_pdgm
 
 REPORT = """MRI BRAIN WITH AND WITHOUT CONTRAST
 

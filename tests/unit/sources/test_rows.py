@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from overread.core.errors import BadInput
-from overread.sources.rows import Row, read_head, read_rows
+from overread.sources.shared.rows import Row, read_head, read_rows
 
 
 def csv(tmp_path: Path, text: str) -> Path:

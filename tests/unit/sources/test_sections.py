@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.rule_cases import cases
-from overread.sources.sections import find_sections
+from overread.sources.shared.sections import find_sections
 
 
 @pytest.mark.parametrize("case", cases("sections"))

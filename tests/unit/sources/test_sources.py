@@ -5,34 +5,24 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from data.configs import config_of
 from data.open_i_release import OpenIRelease
-from overread.config import Dataset
+from overread.config.kinds import SOURCES
 from overread.core.errors import BadInput
 from overread.core.records import read_studies
 from overread.plan import judging
-from overread.sources import READERS
 from overread.sources.commands import app
-from overread.sources.remarks import Remarks
-
-
-def sources() -> dict[str, Any]:
-    union = get_args(Dataset)[0]
-    return {get_args(kind.model_fields["source"].annotation)[0]: kind for kind in get_args(union)}
-
-
-def test_every_source_has_a_reader() -> None:
-    assert set(sources()) == {*READERS, "phantom"}
+from overread.sources.shared.remarks import Remarks
 
 
 def test_real_data_are_restricted_unless_they_are_public() -> None:
     """PhysioNet's and Stanford's terms forbid passing data on; a table may hold anything."""
-    defaults = {source: kind.model_fields["restricted"].default for source, kind in sources().items()}
+    defaults = {source: kind.model_fields["restricted"].default for source, kind in SOURCES.sections.items()}
     assert defaults == {
         "phantom": False, "open-i": False, "ucsf-pdgm": True, "mimic-cxr": True, "chexpert-plus": True, "table": True,
     }  # fmt: skip

@@ -15,13 +15,13 @@ from PIL import Image
 from pydantic import ValidationError
 
 from data.dicom_files import write_radiograph, write_slices
-from overread.config import Table
 from overread.core.errors import BadInput
 from overread.core.records import Study
 from overread.images import render_study
 from overread.images.render import pixel_hash
-from overread.sources.remarks import Remarks
-from overread.sources.table import read
+from overread.sources.shared.remarks import Remarks
+from overread.sources.table.reader import read
+from overread.sources.table.section import Table
 
 GREY = np.arange(40 * 60, dtype=np.uint16).reshape(40, 60)
 

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from data.ucsf_release import CORE, header_file, read, scans, section
 from overread.core.errors import BadInput
 from overread.core.records import read_studies
-from overread.sources import ucsf_pdgm
 from overread.sources.commands import app
-from overread.sources.marker import mark
-from overread.sources.remarks import Remarks
+from overread.sources.shared.marker import mark
+from overread.sources.shared.remarks import Remarks
+from overread.sources.ucsf_pdgm import reader as ucsf_pdgm
 
 # -- what is there ---------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ def with_images(run: Path, dataset: str, study: str, **images: object) -> None:
 
 def with_section(run: Path, dataset: str, **section: object) -> None:
     spec = json.loads((run / "study.json").read_text())
-    spec["datasets"][dataset] = {"modality": dataset, "restricted": False, **section}
+    spec["datasets"][dataset] = {"questions": {"origin": "file", "path": "q.jsonl"}, "restricted": False, **section}
     (run / "study.json").write_text(json.dumps(spec))
 
 
@@ -295,7 +295,7 @@ def test_a_tables_own_folder_is_where_its_files_may_lie(run: Path, client_of: Ca
     root = run.parents[2] / "data"
     nifti(root / "a" / "T2.nii.gz", np.arange(27, dtype=np.int16).reshape(3, 3, 3))
     with_images(run, "mri", STUDY, T2=root / "a" / "T2.nii.gz")
-    with_section(run, "mri", source="table", path=str(root / "table.csv"), images={"T2": "column"})
+    with_section(run, "mri", source="table", modality="mri", path=str(root / "table.csv"), images={"T2": "column"})
     assert client_of(run).get(f"/files/series/mri/{STUDY}/T2.nii.gz").status_code == 200
 
 

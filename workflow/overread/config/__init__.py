@@ -15,20 +15,13 @@ from overread.config.base import FilePath, Name, Section, SettingName, Weights, 
 from overread.config.curation import Release, Review
 from overread.config.datasets import (
     FINDINGS,
-    ChexpertPlus,
-    Dataset,
     DatasetSection,
     FileQuestions,
     FindingQuestions,
     Folder,
     GeneratedQuestions,
     GrammarQuestions,
-    MimicCxr,
-    OpenI,
-    Phantom,
     Questions,
-    Table,
-    UcsfPdgm,
 )
 from overread.config.human import HumanSubset
 from overread.config.inputs import Attention, OptionOrder, Setting
@@ -59,12 +52,12 @@ if TYPE_CHECKING:
     from overread.config.reading import build, load, load_model, read_yaml
     from overread.config.schema import json_schema
     from overread.config.study import Comparison, Config, Effect, Evaluation, Reports, Statistics
-    from overread.config.unions import View
+    from overread.config.unions import Dataset, View
 
 WHOLE = {
     **dict.fromkeys(("build", "load", "load_model", "read_yaml"), "reading"),
     **dict.fromkeys(("Comparison", "Config", "Effect", "Evaluation", "Reports", "Statistics"), "study"),
-    "View": "unions",
+    **dict.fromkeys(("Dataset", "View"), "unions"),
     "json_schema": "schema",
 }
 """What knows all that is registered, by module. It is imported when it is asked for: a section that is registered
@@ -78,14 +71,14 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "FINDINGS", "Attention", "CalibratedModel", "ChexpertPlus", "Comparison", "Config", "ContrastiveModel",
+    "FINDINGS", "Attention", "CalibratedModel", "Comparison", "Config", "ContrastiveModel",
     "Dataset", "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions",
     "FindingQuestions", "Folder", "GalleryReader", "GeneratedQuestions", "GrammarQuestions", "HumanSubset",
     "LlavaMedModel",
-    "Med3dvlmModel", "MedImageInsightCode", "MimicCxr", "Model", "ModelSection", "Name",
-    "NetworkSegmentation", "OpenI", "OpenaiModel", "OptionOrder", "OwnCodeModel", "Phantom", "Plane", "Provided",
+    "Med3dvlmModel", "MedImageInsightCode", "Model", "ModelSection", "Name",
+    "NetworkSegmentation", "OpenaiModel", "OptionOrder", "OwnCodeModel", "Plane", "Provided",
     "Questions", "Release", "Reliance", "Reports", "Resources", "Review", "Section", "SegResNet", "Segmentation",
-    "Setting", "SettingName", "Statistics", "Substitutes", "SwinUnetr", "Table", "Takes",
-    "TransformersModel", "UcsfPdgm", "View", "ViewSection", "VllmModel", "Weights", "WeightsModel", "build",
+    "Setting", "SettingName", "Statistics", "Substitutes", "SwinUnetr", "Takes",
+    "TransformersModel", "View", "ViewSection", "VllmModel", "Weights", "WeightsModel", "build",
     "is_folder", "json_schema", "load", "load_model", "read_yaml",
 ]  # fmt: skip

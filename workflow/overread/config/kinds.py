@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 from overread.core.registry import Registry
 
 if TYPE_CHECKING:
+    from overread.config.datasets import DatasetSection
     from overread.config.views import ViewSection
 
+SOURCES: Registry[DatasetSection] = Registry(
+    "overread.sources", kind="source", by="source", base="overread.config.datasets:DatasetSection"
+)
 VIEWS: Registry[ViewSection] = Registry(
     "overread.views", kind="kind of view", by="kind", base="overread.config.views:ViewSection"
 )

@@ -10,11 +10,11 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from overread.config.base import AllOrModels, AllOrSettings, Endpoint, FilePath, Name, Section, SettingName, is_folder
-from overread.config.datasets import Dataset, GeneratedQuestions
+from overread.config.datasets import GeneratedQuestions
 from overread.config.human import HumanSubset
 from overread.config.inputs import Setting
 from overread.config.models import Model
-from overread.config.unions import View
+from overread.config.unions import Dataset, View
 from overread.core.errors import unknown
 from overread.core.records import content_hash
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from overread.config.kinds import VIEWS
+from overread.config.datasets import DatasetSection
+from overread.config.kinds import SOURCES, VIEWS
 from overread.config.views import ViewSection
 
 if TYPE_CHECKING:
+    Dataset = DatasetSection
     View = ViewSection
 else:
+    Dataset = SOURCES.union()
     View = VIEWS.union()

@@ -6,18 +6,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from overread.config import Config, GeneratedQuestions, NetworkSegmentation, WeightsModel, is_folder
-from overread.config.datasets import Folder
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.plan.asked import Cell, cells, cells_of
 from overread.plan.judging import Judge, Obstacle, shown, unknown_report
-
-STUDIES = {
-    "ucsf-pdgm": ("*_nifti", "*/*_nifti"),
-    "mimic-cxr": ("files/p*/p*/s*/*.jpg", "p*/p*/s*/*.jpg"),
-    "open-i": ("ecgen-radiology/*.xml", "*/ecgen-radiology/*.xml"),
-    "chexpert-plus": ("df_chexpert_plus_*.csv",),
-}
-"""By source: where studies lie in a data set's root. The first pattern is the layout as distributed."""
 
 
 def check(config: Config) -> tuple[list[str], list[str]]:
@@ -80,12 +71,12 @@ def _empty_folders(config: Config) -> list[str]:
     errors = []
     for name in sorted({cell.dataset for cell in cells(config)}):
         section = config.datasets[name]
-        if not isinstance(section, Folder) or not Path(section.root).exists():
+        patterns, place = section.layout, section.place
+        if not patterns or place is None or not Path(place).exists():
             continue
-        patterns = STUDIES[section.source]
-        if not any(next(Path(section.root).glob(pattern), None) for pattern in patterns):
+        if not any(next(Path(place).glob(pattern), None) for pattern in patterns):
             errors.append(
-                f"datasets.{name}.root: {shown(section.root)} holds no study: looked for {' or '.join(patterns)}; "
+                f"datasets.{name}.root: {shown(place)} holds no study: looked for {' or '.join(patterns)}; "
                 f"give the folder that holds them"
             )
     return errors

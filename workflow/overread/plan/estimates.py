@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from overread.config import CalibratedModel, Config, FindingQuestions, Phantom
-from overread.config.datasets import Dataset
+from overread.config import CalibratedModel, Config, DatasetSection, FindingQuestions
 from overread.plan.asked import Cell, cells
 from overread.plan.judging import Judge, Obstacle
 
@@ -26,8 +25,6 @@ XRAY_REPORT_TOKENS = 120
 MRI_QUESTION_TOKENS = 244
 """188.07 words a question with its options (UCSF-PDGM-VQA, Table 3), at 1.3 tokens a word."""
 MRI_REPORT_TOKENS = 450
-PHANTOM_STUDIES_A_PATIENT = 2.4
-PHANTOM_QUESTIONS_A_STUDY = 5
 
 ASSUMED = (
     f"Tokens are rough: {CHARACTERS_A_TOKEN} characters a token where the texts are there; else {MRI_QUESTION_TOKENS} "
@@ -148,7 +145,7 @@ def segmentings(config: Config, whole: Estimate) -> list[Segmenting]:
     return found
 
 
-def size_of(section: Dataset, folder: Path | None) -> Size:
+def size_of(section: DatasetSection, folder: Path | None) -> Size:
     """A dataset's size: counted in its results folder, else published, else from the config, else unknown."""
     if folder is not None and (folder / "studies.parquet").exists() and (folder / "questions.jsonl").exists():
         return _counted(folder)
@@ -157,15 +154,9 @@ def size_of(section: Dataset, folder: Path | None) -> Size:
     a_study: int | None = None
     if isinstance(section.questions, FindingQuestions):
         a_study = len(section.questions.findings) + bool(section.questions.composite)
-    if isinstance(section, Phantom):
-        studies = section.studies or round((section.patients or 0) * PHANTOM_STUDIES_A_PATIENT)
-        questions = studies * (a_study or PHANTOM_QUESTIONS_A_STUDY)
-        return Size(studies, section.patients or studies, questions, "from the config", question, report)
-    if section.source == "ucsf-pdgm" and section.questions.origin == "generated":
-        # Patients: 495 for the 501 studies of the release; the paper does not say how many its 473 studies have.
-        return Size(473, None, 2_387, "published", question, report)
-    if section.source == "mimic-cxr" and section.split == "test" and a_study is not None:
-        return Size(3_199, 293, 3_199 * a_study, "published", question, report)
+    expected = section.expected(a_study)
+    if expected is not None:
+        return Size(*expected, question, report)
     return Size(None, None, None, "unknown", question, report)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from overread.config import Config, OpenaiModel, OwnCodeModel, TransformersModel, WeightsModel, is_folder
-from overread.config.datasets import FileQuestions, Folder, GeneratedQuestions, Table
+from overread.config.datasets import FileQuestions, GeneratedQuestions
 from overread.config.inputs import Setting
 from overread.core import guard
 from overread.core.errors import unknown
@@ -90,13 +90,8 @@ def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
     section = judge.config.datasets[name]
     found: list[Obstacle] = []
     segmentation = getattr(section, "segmentation", None)
-    needed: dict[str, str | None] = {}
-    if isinstance(section, Folder):
-        needed["root"] = section.root
-    needed |= section.also_read
+    needed: dict[str, str | None] = {**section.places}
     needed["segmentation.checkpoint"] = getattr(segmentation, "checkpoint", None)
-    if isinstance(section, Table):
-        needed["path"] = section.path
     if isinstance(section.questions, FileQuestions):
         needed["questions.path"] = section.questions.path
     for key, path in needed.items():

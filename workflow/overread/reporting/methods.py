@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overread.config.kinds import VIEWS
+from overread.config.kinds import SOURCES, VIEWS
 from overread.estimates.tables.significance import DRAWS, EXACT
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import count, describe, listed, percent
 
 MODALITIES = {"mri": "brain MRI", "xray": "chest X-rays"}
-SOURCES = {
-    "ucsf-pdgm": "UCSF-PDGM", "mimic-cxr": "MIMIC-CXR-JPG", "open-i": "Open-I", "chexpert-plus": "CheXpert Plus",
-    "table": "a table of our own", "phantom": "semi-synthetic studies",
-}  # fmt: skip
 ORIGINS = {
     "findings": "a yes/no question for each of {findings}{composite}, answered by the data set's labels",
     "grammar": "written with the semi-synthetic reports by the same grammar",
@@ -68,7 +64,7 @@ def methods(
 def _data(data: Data, spec: Mapping[str, Any]) -> str:
     section = spec["datasets"][data.name]
     kind = MODALITIES.get(data.modality, data.modality)
-    source = SOURCES.get(section["source"], section["source"])
+    source = SOURCES[section["source"]].title
     split = f", split {section['split']}" if section.get("split") else ""
     planted = " (findings planted in real anatomy)" if data.semi_synthetic else ""
     counts = [count(number(data.numbers.get(name)) or 0, *words) for name, words in _COUNTED.items()]

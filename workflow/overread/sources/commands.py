@@ -16,25 +16,16 @@ app = typer.Typer(help="Make semi-synthetic studies and read the studies of a da
 SectionText = Annotated[str, typer.Option(help="the dataset's section of the config, as JSON")]
 
 
-@app.command("phantom")
-def phantom_command(
+@app.command("make")
+def make_command(
     section: SectionText,
     out: Annotated[Path, typer.Option(help="folder to write, new or empty")],
     workers: Annotated[int, typer.Option(min=1, help="processes at once")] = 1,
 ) -> None:
-    """Make semi-synthetic studies with reports, in the layout of UCSF-PDGM or MIMIC-CXR-JPG."""
-    from importlib import import_module
-
-    from overread.config import Phantom
-    from overread.core.errors import BadInput
-    from overread.sources import PHANTOMS
-
-    parsed = _parsed(section)
-    if not isinstance(parsed, Phantom):
-        raise BadInput(f"--section: source {parsed.source!r} is not made but read; only 'phantom' is made")
-    module, _ = PHANTOMS[parsed.modality]
-    import_module(module).make(parsed, out, workers)
-    typer.echo(f"{out}: semi-synthetic, modality {parsed.modality}, seed {parsed.seed}")
+    """Make the studies of a source that makes its own, such as the semi-synthetic ones, in the layout of a release."""
+    made = _parsed(section)
+    made.make(out, workers)
+    typer.echo(f"{out}: {made.title}, modality {made.modality}")
 
 
 @app.command("read")
@@ -49,20 +40,13 @@ def read_command(
     counts: Annotated[Path | None, typer.Option(help="CSV to write: how many images, studies and patients")] = None,
 ) -> None:
     """Read one row a study, also those that can't be used, with the reason."""
-    from importlib import import_module
-
-    from overread.config import Phantom
-    from overread.core.errors import BadInput, unknown
+    from overread.core.errors import BadInput
     from overread.core.records import write_studies
-    from overread.sources import PHANTOMS, READERS
-    from overread.sources.remarks import Remarks
+    from overread.sources.shared.remarks import Remarks
 
     parsed = _parsed(section)
-    source = PHANTOMS[parsed.modality][1] if isinstance(parsed, Phantom) else parsed.source
-    if source not in READERS:
-        raise BadInput(f"--section: no reader yet: {unknown('source', source, READERS)}")
     told = Remarks()
-    studies = import_module(READERS[source]).read(dataset, parsed, folder, told)
+    studies = parsed.read(dataset, folder, told)
     told.count_studies(studies)
     told.write(remarks, counts)
     for what, number in told.counts.items():

@@ -17,29 +17,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overread.config import MimicCxr, Phantom
 from overread.core.errors import BadInput
 from overread.core.records import Study
-from overread.sources.frontal_choice import frontal_image
-from overread.sources.image_files import radiograph_problem
-from overread.sources.marker import is_semi_synthetic
-from overread.sources.mimic_tables import Image, Labelled, Metadata, read_labels, read_metadata, read_splits
-from overread.sources.paths import DataRoot
-from overread.sources.remarks import Remarks
-from overread.sources.reports import read_text
+from overread.sources.mimic_cxr.section import MimicCxr
+from overread.sources.mimic_cxr.tables import Image, Labelled, Metadata, read_labels, read_metadata, read_splits
+from overread.sources.shared.frontal_choice import frontal_image
+from overread.sources.shared.image_files import radiograph_problem
+from overread.sources.shared.marker import is_semi_synthetic
+from overread.sources.shared.paths import DataRoot
+from overread.sources.shared.remarks import Remarks
+from overread.sources.shared.reports import read_text
 
 LATERAL = ("LATERAL", "LL")
 """For the counts. Views from the side in other positions (XTABLE LATERAL, RAO, ...) count as others."""
 
 
-def read(dataset: str, section: MimicCxr | Phantom, folder: Path, remarks: Remarks | None = None) -> list[Study]:
+def read(dataset: str, rules: MimicCxr, folder: Path, remarks: Remarks | None = None) -> list[Study]:
     """All studies of the wanted split, sorted by patient and study, unusable ones with their `problem`.
 
     remarks  takes what is odd about rows, and the counts of images and studies at each step
     raises   BadInput if a CSV is missing or has other columns, or if nothing is left
     """
     remarks = remarks if remarks is not None else Remarks()
-    rules = section if isinstance(section, MimicCxr) else _rules_of(section, folder)
     wanted = rules.split
     release = _Release(
         images=DataRoot(folder, follow_links=rules.follow_links),
@@ -118,11 +117,6 @@ def _unlabelled(labelled: Labelled, patient: int) -> str | None:
     if labelled.patient != patient:
         return f"labelled under another patient, p{labelled.patient}"
     return labelled.problem
-
-
-def _rules_of(section: Phantom, folder: Path) -> MimicCxr:
-    """The phantom is read by the rules of the real data set, all as they are by default."""
-    return MimicCxr(source="mimic-cxr", root=str(folder), questions=section.questions, restricted=section.restricted)
 
 
 def _attributes(image: Image | None, labelled: Labelled, splits: set[str]) -> dict[str, str]:

@@ -18,16 +18,16 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from overread.config import Phantom, UcsfPdgm
 from overread.core.errors import BadInput
 from overread.core.records import Study
 from overread.images.volume import BadFile, read_header
-from overread.sources.marker import is_semi_synthetic
-from overread.sources.paths import DataRoot
-from overread.sources.remarks import Remarks
-from overread.sources.reports import read_reports
-from overread.sources.rows import read_rows
-from overread.sources.sections import Sections
+from overread.sources.shared.marker import is_semi_synthetic
+from overread.sources.shared.paths import DataRoot
+from overread.sources.shared.remarks import Remarks
+from overread.sources.shared.reports import read_reports
+from overread.sources.shared.rows import read_rows
+from overread.sources.shared.sections import Sections
+from overread.sources.ucsf_pdgm.section import UcsfPdgm
 
 GRID = (240, 240, 155)
 
@@ -67,7 +67,7 @@ _SCANS = re.compile(r"(?P<id>.+)_nifti")
 _FILE = re.compile(rf"(?P<id>.+?)_(?P<series>{'|'.join(sorted(SERIES, key=len, reverse=True))})\.nii(\.gz)?")
 
 
-def read(dataset: str, section: UcsfPdgm | Phantom, folder: Path, remarks: Remarks | None = None) -> list[Study]:
+def read(dataset: str, section: UcsfPdgm, folder: Path, remarks: Remarks | None = None) -> list[Study]:
     """All studies under `folder`, sorted, unusable ones with their `problem`.
 
     remarks  takes what is odd about files and rows
@@ -80,9 +80,9 @@ def read(dataset: str, section: UcsfPdgm | Phantom, folder: Path, remarks: Remar
     named = whole_id if made else _now
     rows = _metadata(_metadata_path(section, folder), named, remarks)
     reports = _reports(section, folder, named, remarks)
-    mask_needed = not isinstance(section, UcsfPdgm) or section.segmentation.method == "provided"
+    mask_needed = section.segmentation.method == "provided"
     needed = (*NEEDED, "tumor_segmentation") if mask_needed else NEEDED
-    root = DataRoot(folder, follow_links=isinstance(section, UcsfPdgm) and section.follow_links)
+    root = DataRoot(folder, follow_links=section.follow_links)
     found = _folders(folder, remarks)
     studies = []
     for study, places in sorted(found.items()):
@@ -204,8 +204,8 @@ def _times(shape: tuple[int, ...]) -> str:
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _metadata_path(section: UcsfPdgm | Phantom, folder: Path) -> Path | None:
-    if isinstance(section, UcsfPdgm) and section.metadata is not None:
+def _metadata_path(section: UcsfPdgm, folder: Path) -> Path | None:
+    if section.metadata is not None:
         return Path(section.metadata)
     found = sorted([*folder.glob("UCSF-PDGM-metadata*.csv"), *folder.glob("*/UCSF-PDGM-metadata*.csv")])
     if len(found) > 1:
@@ -238,8 +238,8 @@ def _metadata(path: Path | None, named: Named, remarks: Remarks) -> dict[str, di
     return rows
 
 
-def _reports(section: UcsfPdgm | Phantom, folder: Path, named: Named, remarks: Remarks) -> dict[str, Sections]:
-    if isinstance(section, UcsfPdgm) and section.reports is not None:
+def _reports(section: UcsfPdgm, folder: Path, named: Named, remarks: Remarks) -> dict[str, Sections]:
+    if section.reports is not None:
         path, links = Path(section.reports), section.follow_links
         return read_reports(path, named, remarks, section.report_columns, follow_links=links)
     path = folder / "reports"

@@ -16,15 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from overread.config import FINDINGS, ChexpertPlus
+from overread.config import FINDINGS
 from overread.core.errors import BadInput
 from overread.core.records import Study
-from overread.sources.frontal_choice import frontal_image
-from overread.sources.image_files import radiograph_problem
-from overread.sources.labels import in_words
-from overread.sources.paths import DataRoot
-from overread.sources.remarks import Remarks
-from overread.sources.rows import read_rows
+from overread.sources.chexpert_plus.section import ChexpertPlus
+from overread.sources.shared.frontal_choice import frontal_image
+from overread.sources.shared.image_files import radiograph_problem
+from overread.sources.shared.labels import in_words
+from overread.sources.shared.paths import DataRoot
+from overread.sources.shared.remarks import Remarks
+from overread.sources.shared.rows import read_rows
 
 COLUMNS = (
     "path_to_image", "frontal_lateral", "ap_pa", "deid_patient_id", "patient_report_date_order", "split",

@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from overread.config import FINDINGS, OpenI
+from overread.config import FINDINGS
 from overread.core.errors import BadInput
 from overread.core.records import Study
 from overread.images.kinds import file_problem
-from overread.sources.image_files import radiograph_problem
-from overread.sources.labels import in_words
-from overread.sources.mesh import MeshLabels, read_mesh
-from overread.sources.paths import DataRoot
-from overread.sources.remarks import Remarks
-from overread.sources.rows import read_rows
+from overread.sources.open_i.mesh import MeshLabels, read_mesh
+from overread.sources.open_i.section import OpenI
+from overread.sources.shared.image_files import radiograph_problem
+from overread.sources.shared.labels import in_words
+from overread.sources.shared.paths import DataRoot
+from overread.sources.shared.remarks import Remarks
+from overread.sources.shared.rows import read_rows
 
 LARGEST_REPORT = 1_000_000
 """Bytes. The reports have about 6,000."""

@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
-from overread.config.columns import FrontalChoice
+from pydantic import Field
+
+from overread.config.base import Distinct, NotEmpty, Section
+
+ViewPosition = Literal[
+    "AP", "PA", "LATERAL", "LL", "LPO", "RAO", "RPO", "LAO", "AP AXIAL", "XTABLE LATERAL", "AP LLD", "PA LLD",
+    "AP RLD", "PA RLD", "L5 S1", "SWIMMERS",
+]  # fmt: skip
+"""All that MIMIC-CXR-JPG's metadata say, besides blank."""
+
+VIEW_POSITIONS: tuple[str, ...] = get_args(ViewPosition)
+
+
+class FrontalChoice(Section):
+    """Which of a study's images is shown as its frontal one."""
+
+    views: Annotated[tuple[ViewPosition, ...], NotEmpty, Distinct] = Field(
+        default=("AP", "PA"), description="view positions that count as frontal"
+    )
+    take: Literal["first", "last"] = Field(default="first", description="by date and time")
+    prefer: Literal["time", "views"] = Field(
+        default="time", description="time: of all of `views`; views: of the first of `views` that the study has"
+    )
 
 
 class Shot(Protocol):

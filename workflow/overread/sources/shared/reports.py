@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from overread.config.columns import ReportColumns
 from overread.core.errors import BadInput, unknown
 from overread.images.kinds import file_problem
-from overread.sources.paths import DataRoot
-from overread.sources.remarks import Remarks
-from overread.sources.rows import read_head, read_rows
-from overread.sources.sections import Sections, find_sections
+from overread.sources.shared.columns import ReportColumns
+from overread.sources.shared.paths import DataRoot
+from overread.sources.shared.remarks import Remarks
+from overread.sources.shared.rows import read_head, read_rows
+from overread.sources.shared.sections import Sections, find_sections
 
 ID_COLUMNS = ("study", "id", "study_id", "patient")
 LARGEST_REPORT = 1_000_000

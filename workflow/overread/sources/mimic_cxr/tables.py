@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overread.config import FINDINGS
-from overread.config.columns import VIEW_POSITIONS
 from overread.core.errors import BadInput
-from overread.sources.labels import in_words
-from overread.sources.remarks import Remarks
+from overread.sources.shared.frontal_choice import VIEW_POSITIONS
+from overread.sources.shared.labels import in_words
+from overread.sources.shared.remarks import Remarks
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,18 +15,19 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from overread.config import FINDINGS, Table
+from overread.config import FINDINGS
 from overread.core.errors import BadInput
 from overread.core.records import Modality, Study
 from overread.images.dicom_series import is_series, series_of
 from overread.images.header import BadFile
 from overread.images.volume import read_header
-from overread.sources.image_files import radiograph_problem
-from overread.sources.labels import in_words
-from overread.sources.paths import DataRoot
-from overread.sources.remarks import Remarks
-from overread.sources.rows import Row, read_rows
-from overread.sources.sections import Sections, find_sections
+from overread.sources.shared.image_files import radiograph_problem
+from overread.sources.shared.labels import in_words
+from overread.sources.shared.paths import DataRoot
+from overread.sources.shared.remarks import Remarks
+from overread.sources.shared.rows import Row, read_rows
+from overread.sources.shared.sections import Sections, find_sections
+from overread.sources.table.section import Table
 
 MODALITIES: tuple[str, ...] = get_args(Modality)
 

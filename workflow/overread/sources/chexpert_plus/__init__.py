@@ -1,0 +1,1 @@
+"""The source `chexpert-plus`: CheXpert Plus."""

@@ -1,0 +1,1 @@
+"""The source `mimic-cxr`: MIMIC-CXR-JPG."""

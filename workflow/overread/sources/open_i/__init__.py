@@ -1,0 +1,1 @@
+"""The source `open-i`: Open-I."""

@@ -1,0 +1,1 @@
+"""What readers share: rows of tables, paths that may be followed, sections of reports, remarks."""

@@ -1,0 +1,1 @@
+"""The source `table`: a table of the user's own."""

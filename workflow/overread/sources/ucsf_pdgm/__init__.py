@@ -1,0 +1,1 @@
+"""The source `ucsf-pdgm`: UCSF-PDGM."""
