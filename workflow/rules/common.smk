@@ -23,6 +23,7 @@ from overread import config as overread_config
 from overread import plan
 from overread.core import frozen
 from overread.core.errors import OverreadError
+from overread.estimates import tables
 from overread.images.segmentation import SOURCES as SEGMENTATION_SOURCES
 from overread.core.provenance import source_hash
 from overread.slurm import group_afresh, keep_waiting
@@ -117,10 +118,13 @@ def listed_in_report(path, caption):
     return path if restricted else in_report(path, caption, "Data", "{dataset}")
 
 
-def table_files(tables, kind):
-    """The files of tables, each in Snakemake's report under its own caption."""
+def table_files(names, kind):
+    """The files of tables, each in Snakemake's report beside what it holds."""
     return [
-        in_report(f"{RESULTS}/tables/{table}.csv", f"table-{table}", "Tables", kind, table=table) for table in tables
+        in_report(
+            f"{RESULTS}/tables/{table}.csv", "table", "Tables", kind, table=table, holds=tables.description(table)
+        )
+        for table in names
     ]
 
 

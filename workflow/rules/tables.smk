@@ -9,26 +9,8 @@ makes    {results}/asked.json    what the tables depend on: cells, settings, com
 The two JSON files are files because a large study does not fit on a command line (128 KiB an argument on Linux).
 """
 
-TABLES = (
-    "dataset",
-    "accuracy",
-    "accuracy_wide",
-    "flips",
-    "effects",
-    "findings",
-    "margins",
-    "noise",
-    "significance",
-    "own_label",
-    "modality",
-    "layers",
-    "cost",
-    "positions",
-    "blind_hits",
-)
-
-
-HUMAN_TABLES = ("human", "human_differences", "human_agreement")
+TABLES = tables.names()
+HUMAN_TABLES = tables.names(readers=True)
 
 
 rule tables:

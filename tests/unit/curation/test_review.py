@@ -179,7 +179,7 @@ def ratings(**columns):
 
 
 def value(rows, statistic, raters=None):
-    return next(row for row in rows if row.statistic.startswith(statistic) and raters in (None, row.raters)).value
+    return next(row for row in rows if row.statistic.startswith(statistic) and raters in (None, row.rated_by)).value
 
 
 def test_cohens_kappa_is_that_of_a_table_worked_out_by_hand():
@@ -215,7 +215,7 @@ def test_raters_without_an_item_in_common_have_no_agreement(tmp_path):
     rows = agreement(ratings(a="y -", b="- n"))
     assert all(row.value is None and row.note for row in rows)
     write_agreement(rows, tmp_path / "agreement.csv")
-    assert (tmp_path / "agreement.csv").read_text().startswith("statistic,raters,items,value,note\n")
+    assert (tmp_path / "agreement.csv").read_text().startswith("statistic,rated_by,items,value,note\n")
 
 
 def test_ordinal_alpha_forgives_a_near_miss_more_than_a_far_one():

@@ -9,7 +9,7 @@ import pytest
 
 from data.handmade import Asked, read, write_cell
 from overread.config import Setting, Statistics
-from overread.estimates.tables.accuracy import COLUMNS, accuracy_table
+from overread.estimates.tables.accuracy import TABLE, accuracy_table
 from overread.estimates.tables.accuracy_wide import accuracy_wide_table, condition
 
 FOUR = ("a", "b", "c", "d")
@@ -18,7 +18,7 @@ FEW = Statistics(draws=500)
 
 def table(tmp_path: Path, *runs: list[Asked]) -> pd.Series:
     rows = accuracy_table(read(tmp_path, write_cell(tmp_path, "setting", *runs)), FEW)
-    assert tuple(rows.columns) == COLUMNS
+    assert tuple(rows.columns) == TABLE.names
     assert len(rows) == 1
     return rows.iloc[0]
 

@@ -61,7 +61,7 @@ def test_the_share_of_questions_that_move_more_without_the_report(tmp_path: Path
         report=at(1, 1, 1, 1, 1), report_other=at(2, 4, -3, 1, None),
     )  # fmt: skip
     table = margins_table(cells, PAIRS, REPORT_EFFECT, FEW)
-    assert tuple(table.columns) == margins.COLUMNS
+    assert tuple(table.columns) == margins.TABLE.names
     (row,) = table.to_dict("records")
     assert (row["pairs"], row["patients"], row["moves_more"]) == (4, 3, 0.5)
     assert row["mean_abs_change_first"] == pytest.approx(6.5 / 4)
@@ -103,13 +103,13 @@ def test_each_arm_is_scored_against_the_study_it_shows(tmp_path: Path):
         ("p3", None, "yes", "t"), ("p3", "yes", "failed", "t"), ("p3", "yes", "yes", "s"),
     )  # fmt: skip
     table = own_label_table(write(tmp_path, own=own, other=other), {"swap": Comparison(flips=("own", "other"))}, FEW)
-    assert tuple(table.columns) == own_label.COLUMNS
+    assert tuple(table.columns) == own_label.TABLE.names
     assert table["arm"].tolist() == ["first", "second", "difference"]
     assert table["setting"].tolist() == ["own", "other", "own - other"]
     assert table["pairs"].tolist() == [4] * 3 and table["patients"].tolist() == [3] * 3
-    assert table["accuracy"].tolist() == pytest.approx([3 / 4, 1 / 4, 1 / 2])
-    assert table["balanced_accuracy"].tolist() == pytest.approx([5 / 6, 1 / 4, 5 / 6 - 1 / 4])
-    assert (table["low"] <= table["accuracy"]).all() and (table["accuracy"] <= table["high"]).all()
+    assert table["accuracy_for_image"].tolist() == pytest.approx([3 / 4, 1 / 4, 1 / 2])
+    assert table["balanced_accuracy_for_image"].tolist() == pytest.approx([5 / 6, 1 / 4, 5 / 6 - 1 / 4])
+    assert (table["low"] <= table["accuracy_for_image"]).all() and (table["accuracy_for_image"] <= table["high"]).all()
 
 
 def test_a_black_image_has_no_truth(tmp_path: Path):
@@ -146,7 +146,7 @@ def test_what_image_and_report_add_to_balanced_accuracy(tmp_path: Path):
         u=answers(*[no] * 6), t=answers(*[no] * 6),
     )  # fmt: skip
     table = modality_table(cells, FAMILY, FEW)
-    assert tuple(table.columns) == modality.COLUMNS
+    assert tuple(table.columns) == modality.TABLE.names
     assert table["shown"].tolist() == [
         "question", "report", "image", "both", "image added to the question", "image added to the report",
     ]  # fmt: skip
@@ -203,7 +203,7 @@ def test_a_layer_curve_is_found_by_what_is_hidden_and_knows_what_to_be_read_agai
     cells = write(tmp_path, a=same, a2=moved, b=same, b2=same, c=same, c2=same, d=same, d2=same, e=same, e2=moved)
     flips = flips_table(cells, comparisons, FEW)
     table = layers_table(flips, comparisons, every)
-    assert tuple(table.columns) == layers.COLUMNS
+    assert tuple(table.columns) == layers.TABLE.names
     shown = table[["mode", "layer", "flip_rate", "comparison", "in_view", "no_report"]].values.tolist()
     assert shown == [
         ["from", 0, 0.5, "q", "r", "t"], ["from", 10, 0.0, "p", "r", "t"], ["only", 2, 0.0, "s", "r", "t"],
@@ -249,7 +249,7 @@ def test_a_difference_by_finding_is_that_of_the_rates_of_the_finding(tmp_path: P
     cells, comparisons = arms(tmp_path)
     flips = flips_table(cells, comparisons, FEW)
     table = findings_table(cells, flips, comparisons, {"report": EFFECTS["report"]}, FEW)
-    assert tuple(table.columns) == findings.COLUMNS
+    assert tuple(table.columns) == findings.TABLE.names
     assert table["group"].tolist() == ["all", "Edema", "Fracture"]
     assert table["rate_first"].tolist() == pytest.approx([4 / 6, 2 / 3, 2 / 3])
     assert table["rate_second"].tolist() == pytest.approx([1 / 6, 1 / 3, 0])

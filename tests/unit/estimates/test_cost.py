@@ -7,8 +7,7 @@ from pathlib import Path
 
 from overread.backends.account import Cost, write_cost
 from overread.estimates.spec import Cell
-from overread.estimates.tables.cost import COLUMNS, cost_table
-from overread.estimates.writing import write_csv
+from overread.estimates.tables.cost import TABLE, cost_table
 
 
 def spent(results: Path, setting: str, run: int, cost: Cost, *, model: str = "reader", dataset: str = "mri") -> None:
@@ -19,11 +18,11 @@ def spent(results: Path, setting: str, run: int, cost: Cost, *, model: str = "re
 
 def written(results: Path, cells: list[Cell]) -> list[dict[str, str]]:
     """The table as it is read back from its file."""
-    write_csv(cost_table(results, cells), results / "cost.csv")
+    TABLE.save(cost_table(results, cells), results)
     with (results / "cost.csv").open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         rows = list(reader)
-    assert tuple(reader.fieldnames or ()) == COLUMNS
+    assert tuple(reader.fieldnames or ()) == TABLE.names
     return rows
 
 
@@ -77,7 +76,7 @@ def test_a_run_without_an_account_blanks_its_cell_and_the_sum_and_nothing_else(t
     assert (rows["black"]["requests"], float(rows["black"]["seconds"])) == ("7", 2.0)
     for setting, runs in (("own", "2"), ("all", "3")):
         assert rows[setting]["runs"] == runs
-        assert {rows[setting][name] for name in COLUMNS[4:]} == {""}
+        assert {rows[setting][name] for name in TABLE.names[4:]} == {""}
 
 
 def test_models_and_datasets_are_summed_apart_and_the_order_of_the_cells_changes_nothing(tmp_path: Path) -> None:

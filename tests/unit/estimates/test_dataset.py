@@ -12,8 +12,9 @@ from data.handmade import Asked, read, write_cell
 from overread.config import Setting
 from overread.core.errors import BadInput
 from overread.core.records import Modality, Question, Study, write_questions, write_studies
-from overread.estimates.tables.blind_hits import COLUMNS, blind_hits_table, is_blind
-from overread.estimates.tables.dataset import Source, dataset_table, read_source
+from overread.estimates.source import Source, read_source
+from overread.estimates.tables.blind_hits import TABLE, blind_hits_table, is_blind
+from overread.estimates.tables.dataset import dataset_table
 
 FOUR = ("left", "right", "in front", "behind")
 
@@ -169,7 +170,7 @@ def blind_hits(tmp_path: Path, *, restricted: bool = False):
 
 def test_a_blind_hit_is_right_in_every_blind_run_of_a_model(tmp_path: Path):
     names, table = blind_hits(tmp_path)
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == TABLE.names
     by_question = {row["question"]: row for row in table.to_dict("records")}
     assert list(by_question) == sorted(names[:2])
     first, second = by_question[names[0]], by_question[names[1]]

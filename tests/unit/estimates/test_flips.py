@@ -11,7 +11,7 @@ import pytest
 from data.handmade import Asked, read, write_cell
 from overread.config import Comparison, Effect, Statistics
 from overread.estimates.tables.effects import effects_table
-from overread.estimates.tables.flips import COLUMNS, flips_table
+from overread.estimates.tables.flips import TABLE, flips_table
 
 FEW = Statistics(draws=500)
 SWAP = {"swap": Comparison(flips=("own", "swapped"))}
@@ -40,7 +40,7 @@ SWAPPED = [
 def flips(tmp_path: Path, own: list[Asked], swapped: list[Asked]) -> pd.DataFrame:
     cells = read(tmp_path, write_cell(tmp_path, "own", own), write_cell(tmp_path, "swapped", swapped))
     rows = flips_table(cells, SWAP, FEW)
-    assert tuple(rows.columns) == COLUMNS
+    assert tuple(rows.columns) == TABLE.names
     return rows.set_index("group")
 
 

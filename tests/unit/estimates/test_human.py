@@ -14,16 +14,13 @@ from data.handmade import Asked, read, write_cell
 from data.rated import OPTIONS, QUESTIONS, frame, question, rating, three_raters, write
 from overread.config import HumanSubset, Statistics
 from overread.core.records import Question, write_questions
+from overread.estimates.consensus import consensus
+from overread.estimates.make import make_tables
 from overread.estimates.ratings import ratings_frame
 from overread.estimates.spec import TablesSpec
-from overread.estimates.tables.human import (
-    COLUMNS,
-    DIFFERENCES,
-    consensus,
-    differences_table,
-    human_table,
-    make_human_tables,
-)
+from overread.estimates.tables.readers import human_differences
+from overread.estimates.tables.readers.human import TABLE, human_table
+from overread.estimates.tables.readers.human_differences import differences_table
 from overread.reporting.presented_human import readers
 
 FEW = Statistics(draws=500)
@@ -42,7 +39,7 @@ def test_a_rater_s_row_counts_what_could_not_be_told_apart_from_what_was_wrong(t
     rows[2].update(seconds_in_view="")
     rows[3].update(seconds_in_view="2.5")
     table = human_table({"fellows": ("data", frame(tmp_path, rows))}, {}, FEW)
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == TABLE.names
     assert tuple(table.columns[: len(DESIGN)]) == DESIGN
     (row,) = table.to_dict("records")
     assert (row["rater"], row["subset"], row["kind"], row["dataset"]) == ("A", "fellows", "rater", "data")
@@ -138,7 +135,7 @@ def test_a_difference_is_of_the_same_questions_and_a_model_counts_by_its_runs(tm
     cells = read(tmp_path, write_cell(tmp_path, "montage", first, second))
     rows = [rating("A", QUESTIONS[0], "front"), rating("A", QUESTIONS[2], "back"), rating("A", QUESTIONS[3], "back")]
     table = differences_table({"fellows": ("data", frame(tmp_path, rows))}, cells, FEW)
-    assert tuple(table.columns) == DIFFERENCES
+    assert tuple(table.columns) == human_differences.TABLE.names
     (row,) = table.to_dict("records")
     assert (row["rater"], row["kind"], row["model"], row["setting"]) == ("A", "rater", "reader", "montage")
     assert (row["questions"], row["patients"]) == (3, 3)
@@ -222,8 +219,8 @@ def test_the_tables_are_written_and_a_subset_without_ratings_has_no_row(tmp_path
         "fellows": HumanSubset(dataset="data", ratings=(str(path),)),
         "residents": HumanSubset(dataset="data"),
     }
-    written = make_human_tables(tmp_path, spec, subsets, tmp_path / "tables")
-    assert [one.name for one in written] == ["human.csv", "human_differences.csv", "human_agreement.csv"]
+    written = make_tables(tmp_path, spec, tmp_path / "tables", subsets)
+    assert [one.name for one in written] == ["human.csv", "human_agreement.csv", "human_differences.csv"]
     before = [one.read_bytes() for one in written]
     with written[0].open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -234,7 +231,7 @@ def test_the_tables_are_written_and_a_subset_without_ratings_has_no_row(tmp_path
     assert rows[0]["accuracy"] == "0.500000"
     assert rows[0]["questions"] == "4"
     assert rows[-1]["agreement"] == ""
-    make_human_tables(tmp_path, spec, subsets, tmp_path / "tables")
+    make_tables(tmp_path, spec, tmp_path / "tables", subsets)
     assert [one.read_bytes() for one in written] == before
 
 
@@ -277,7 +274,7 @@ def test_the_report_sets_people_and_models_in_one_table_and_marks_what_is_no_ans
     )
     path = write(tmp_path / "ratings.csv", three_raters())
     subsets = {"fellows": HumanSubset(dataset="data", ratings=(str(path),))}
-    make_human_tables(tmp_path, spec, subsets, tmp_path / "tables")
+    make_tables(tmp_path, spec, tmp_path / "tables", subsets)
     shown = readers(tmp_path / "tables", {"reader": "The model"}, "95 %")
     (table,) = shown.accuracy
     assert table.caption == "Readers and models on the questions of fellows (data)"

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from data.rated import frame, question, rating, three_raters, write
 from overread.config import Statistics
+from overread.estimates.alpha import alpha_interval
 from overread.estimates.ratings import ratings_frame
-from overread.estimates.tables.human import AGREEMENT, agreement_table, alpha_interval, human_table
+from overread.estimates.tables.readers.human import human_table
+from overread.estimates.tables.readers.human_agreement import TABLE, agreement_table
 
 FEW = Statistics(draws=500)
 
@@ -66,7 +68,7 @@ def test_agreement_is_told_for_answers_and_for_each_view_of_the_questions(tmp_pa
         rows[number]["relevant"] = "no"
     own = {"fellows": ("data", frame(tmp_path, rows))}
     table = agreement_table(own, FEW)
-    assert tuple(table.columns) == AGREEMENT
+    assert tuple(table.columns) == TABLE.names
     assert list(dict.fromkeys(table["of"])) == ["answer", "agreement", "relevance", "confidence", "answerable"]
     equal = table[table["statistic"] == "share equal"].set_index("of")
     # A and B: front/front, front/back, back/top, can't tell/back; relevant no/no, yes/no, yes/yes, yes/yes.

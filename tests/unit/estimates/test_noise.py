@@ -10,7 +10,7 @@ import pytest
 from data.handmade import Asked, read, write_cell
 from overread.config import Comparison, Statistics
 from overread.estimates.tables.flips import flips_table, reruns_of
-from overread.estimates.tables.noise import COLUMNS, noise_table
+from overread.estimates.tables.noise import TABLE, noise_table
 
 FEW = Statistics(draws=200)
 OPTIONS = ("a", "b", "c")
@@ -28,7 +28,7 @@ def test_each_run_is_set_against_the_next_one(tmp_path: Path):
     """q1 a a b, q2 a c c, q3 a a a, q4 a none a: runs 1 and 2 flip q2, runs 2 and 3 flip q1; q4 pairs in neither."""
     runs = asked("a", "a", "a", "a"), asked("a", "c", "a", None), asked("b", "c", "a", "a")
     table = noise_table(read(tmp_path, write_cell(tmp_path, "own", *runs)), FEW)
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == TABLE.names
     (row,) = table.to_dict("records")
     assert (row["runs"], row["pairs"], row["patients"], row["unpaired"]) == (3, 6, 3, 2)
     assert row["flip_rate"] == pytest.approx(2 / 6)

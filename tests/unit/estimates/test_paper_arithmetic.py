@@ -112,7 +112,7 @@ def test_both_image_swaps_are_found_and_the_difference_holds_by_finding(
 ):
     few = Statistics(draws=200)
     tests = significance_table(cells, COMPARISONS, SETTINGS, few)
-    assert tests["report"].tolist() == ["none", "full"]
+    assert tests["report_shown"].tolist() == ["none", "full"]
     assert (tests["p_holm"] <= 0.001).all()
     findings = findings_table(cells, flips_table(cells, COMPARISONS, few), COMPARISONS, EFFECTS, few)
     by_finding = findings[findings["group"].str.startswith("finding")]

@@ -9,7 +9,7 @@ import pytest
 from pandas import isna
 
 from data.handmade import Asked, read, write_cell
-from overread.estimates.tables.positions import COLUMNS, positions_table
+from overread.estimates.tables.positions import TABLE, positions_table
 
 FOUR = ("a", "b", "c", "d")
 
@@ -24,7 +24,7 @@ def test_shares_recall_and_rstd_of_a_worked_example(tmp_path: Path):
         Asked("q5", "p2", "c", None, options=FOUR, status="failed"),
     ]
     table = positions_table(read(tmp_path, write_cell(tmp_path, "setting", asked)))
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == TABLE.names
     assert table["position"].tolist() == [1, 2, 3, 4]
     assert table["gold_share"].tolist() == [0.5, 0.25, 0, 0.25]
     # Answered: a at 1, b at 2, d at 1.

@@ -12,7 +12,7 @@ import pytest
 from data.handmade import Asked, read, write_cell
 from overread.config import Comparison, Setting, Statistics
 from overread.estimates.tables import significance
-from overread.estimates.tables.significance import COLUMNS, is_tested, sign_flip_p, significance_table
+from overread.estimates.tables.significance import TABLE, is_tested, sign_flip_p, significance_table
 
 FEW = Statistics(draws=200)
 SETTINGS = {
@@ -84,7 +84,7 @@ def table_of(tmp_path: Path, own: list[dict[str, Any]], other: list[dict[str, An
         write_cell(tmp_path, "other", *(asked(run, "s2") for run in other)),
     )
     table = significance_table(cells, SWAP, SETTINGS, FEW)
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == TABLE.names
     return table.to_dict("records")
 
 
@@ -102,7 +102,7 @@ def test_the_swap_is_set_against_the_rerun_question_by_question(tmp_path: Path):
         {"p1": ["no", "no"], "p2": ["yes", "no"], "p3": ["yes", "no"]},
     ]
     (row,) = table_of(tmp_path, own, other)
-    assert (row["floor"], row["report"], row["pairs"], row["patients"]) == ("measured", "none", 5, 3)
+    assert (row["floor_basis"], row["report_shown"], row["pairs"], row["patients"]) == ("measured", "none", 5, 3)
     assert (row["flip_rate"], row["floor_rate"]) == (3 / 5, 1 / 5)
     assert (row["surplus"], row["p"], row["p_holm"]) == (pytest.approx(2 / 5), 0.5, 0.5)
 
@@ -110,7 +110,7 @@ def test_the_swap_is_set_against_the_rerun_question_by_question(tmp_path: Path):
 def test_without_a_rerun_the_floor_is_no_flips_and_said_not_to_be_measured(tmp_path: Path):
     own, other = {"p1": ["yes"], "p2": ["yes", "no"], "p3": ["no"]}, {"p1": ["no"], "p2": ["no", "no"], "p3": ["no"]}
     (row,) = table_of(tmp_path, [own], [other])
-    assert (row["floor"], row["pairs"], row["flip_rate"], row["floor_rate"]) == ("not measured", 4, 0.5, 0)
+    assert (row["floor_basis"], row["pairs"], row["flip_rate"], row["floor_rate"]) == ("not measured", 4, 0.5, 0)
     assert row["p"] == 1 / 4
 
 

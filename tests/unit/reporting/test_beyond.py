@@ -52,7 +52,15 @@ def flip(comparison: str, rate: float, low: float, high: float, floor: tuple[flo
 
 
 def significant(comparison: str, p: float, *, floor: str = "measured", patients: int = 50, report: str = "none") -> Row:
-    return row(comparison=comparison, report=report, floor=floor, pairs=400, patients=patients, flip_rate=0.2, p_holm=p)
+    return row(
+        comparison=comparison,
+        report_shown=report,
+        floor_basis=floor,
+        pairs=400,
+        patients=patients,
+        flip_rate=0.2,
+        p_holm=p,
+    )
 
 
 def judged(temperature: float = 0, comparisons: Any = COMPARISONS, **tables: list[Row]) -> Judgement:

@@ -132,7 +132,7 @@ def test_the_statistics_are_those_of_the_config_and_tests_are_told_only_where_th
     assert text.startswith("Intervals are 95 % percentile intervals of a bootstrap over patients (2,500 draws, seed 0)")
     assert "Holm" not in text
     spec["statistics"] = {"level": 0.9, "draws": 100, "seed": 7}
-    measured, assumed = {"floor": "measured"}, {"floor": "not measured"}
+    measured, assumed = {"floor_basis": "measured"}, {"floor_basis": "not measured"}
     text = told(spec, [measured, measured])["Statistics"]
     assert "90 % percentile intervals" in text and "(100 draws, seed 7)" in text
     assert "the change seen when the same was asked again, one-sided" in text and "no change at all" not in text

@@ -13,7 +13,7 @@ from PIL import Image
 from overread.core.errors import BadInput
 from overread.reporting import forest, layer_curves, plots
 from overread.reporting.plots import FIGURES, draw
-from overread.reporting.rows import COLUMNS, Row
+from overread.reporting.rows import Row, declared
 from overread.reporting.style import COLOURS, MARKERS, marks
 
 Rows = list[dict[str, object]]
@@ -26,7 +26,7 @@ def write_tables(folder: Path, **tables: Rows) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS[name], lineterminator="\n", restval="")
+            writer = csv.DictWriter(file, declared(name), lineterminator="\n", restval="")
             writer.writeheader()
             writer.writerows(tables.get(name, []))
     return folder
@@ -356,9 +356,9 @@ def test_both_arms_of_a_swap_are_scored_for_their_own_image_and_no_difference_is
 ) -> None:
     base = {"dataset": "xray", "model": "a", "comparison": "swap", "low": "", "high": ""}
     rows = [
-        {**base, "arm": "first", "setting": "own", "accuracy": 0.648},
-        {**base, "arm": "second", "setting": "swapped", "accuracy": 0.589},
-        {**base, "arm": "difference", "setting": "own - swapped", "accuracy": 0.059},
+        {**base, "arm": "first", "setting": "own", "accuracy_for_image": 0.648},
+        {**base, "arm": "second", "setting": "swapped", "accuracy_for_image": 0.589},
+        {**base, "arm": "difference", "setting": "own - swapped", "accuracy_for_image": 0.059},
     ]
     draw(write_tables(tmp_path, accuracy=[accuracy()], own_label=rows), {}, tmp_path)
     (axis,) = drawn["own_label"].axes
@@ -373,7 +373,7 @@ def test_two_sweeps_read_against_the_same_are_told_apart_by_name(tmp_path: Path,
 
 
 def test_modality_shows_each_setting_once_and_no_difference(tmp_path: Path, drawn: dict[str, Any]) -> None:
-    base = {"dataset": "xray", "model": "a", "images": "frontal", "low": 0.5, "high": 0.7}
+    base = {"dataset": "xray", "model": "a", "view": "frontal", "low": 0.5, "high": 0.7}
     rows = [
         {**base, "shown": "report", "setting": "r", "balanced_accuracy": 0.6},
         {**base, "shown": "both", "setting": "b", "balanced_accuracy": 0.65},
@@ -392,7 +392,7 @@ def test_modality_shows_each_setting_once_and_no_difference(tmp_path: Path, draw
 def test_tables_without_rows_give_figures_that_say_so(tmp_path: Path) -> None:
     draw(write_tables(tmp_path / "tables"), {}, tmp_path / "figures")
     assert len(content(tmp_path / "figures")) == 3 * len(FIGURES)
-    assert (tmp_path / "figures" / "flips.csv").read_text(encoding="utf-8") == ",".join(COLUMNS["flips"]) + "\n"
+    assert (tmp_path / "figures" / "flips.csv").read_text(encoding="utf-8") == ",".join(declared("flips")) + "\n"
 
 
 def test_twelve_models_and_twenty_settings_with_gaps_go_over_pages_that_print_and_overlap_nowhere(

@@ -156,7 +156,7 @@ def test_the_tables_of_the_audit_stand_in_it_row_by_row(small: Run, page: str) -
         "own_label": lambda row: [
             row["comparison"],
             row["setting"],
-            scaled(row["accuracy"]).replace("-", "\N{MINUS SIGN}"),
+            scaled(row["accuracy_for_image"]).replace("-", "\N{MINUS SIGN}"),
         ],
         "layers": lambda row: ["From the layer on", row["layer"], scaled(row["flip_rate"])],
         "modality": lambda row: [row["setting"], scaled(row["balanced_accuracy"]).replace("-", "\N{MINUS SIGN}")],

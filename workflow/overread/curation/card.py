@@ -84,7 +84,8 @@ def write_card(
 
 def _numbers(released: Sequence[Released], studies: Sequence[Study]) -> dict[str, object]:
     """The published table's statistics, from the function that makes `tables/dataset.csv`."""
-    from overread.estimates.tables.dataset import Source, dataset_table
+    from overread.estimates.source import Source
+    from overread.estimates.tables.dataset import dataset_table
 
     questions = tuple(one.question for one in released)
     row = dataset_table({"release": Source(tuple(studies), questions)}).iloc[0]

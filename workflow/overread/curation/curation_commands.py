@@ -125,7 +125,7 @@ def agreement_command(
     write_agreement(rows, out)
     for row in rows:
         value = f"{row.value:.3f}" if row.value is not None else f"not defined: {row.note}"
-        typer.echo(f"{row.statistic}, {row.raters}, {row.items} questions: {value}")
+        typer.echo(f"{row.statistic}, {row.rated_by}, {row.items} questions: {value}")
 
 
 def release_command(

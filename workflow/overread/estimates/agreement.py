@@ -15,19 +15,25 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
+from overread.core.columns import count, number, text
 from overread.core.records import replacing
 
 Ratings = Mapping[str, Mapping[str, str]]
 """rater -> item -> value; an item that a rater did not rate is absent."""
 
 Level = Literal["nominal", "ordinal"]
-COLUMNS = ("statistic", "raters", "items", "value", "note")
+STATISTIC = text("statistic", "the measure of agreement")
+RATED_BY = text("rated_by", "which raters: two names, or all of them")
+ITEMS = count("items", "how many items they were compared on")
+VALUE = number("value", "the statistic's value", range=(-1, 1), blank="not defined, as `note` says")
+NOTE = text("note", "why the value is blank", blank="it is not")
+COLUMNS = (STATISTIC, RATED_BY, ITEMS, VALUE, NOTE)
 
 
 @dataclass(frozen=True)
 class Agreement:
     statistic: str
-    raters: str
+    rated_by: str
     items: int
     value: float | None
     note: str = ""
@@ -53,10 +59,10 @@ def agreement(ratings: Ratings, *, values: Sequence[str] | None = None, level: L
 def write_agreement(rows: Sequence[Agreement], path: Path) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(COLUMNS)
+        table.writerow([column.name for column in COLUMNS])
         for row in rows:
             value = "" if row.value is None else f"{row.value:.6f}"
-            table.writerow([row.statistic, row.raters, row.items, value, row.note])
+            table.writerow([row.statistic, row.rated_by, row.items, value, row.note])
 
 
 def _pair(ratings: Ratings, one: str, two: str, known: Sequence[str]) -> list[Agreement]:

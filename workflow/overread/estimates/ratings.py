@@ -19,6 +19,8 @@ from overread.core.errors import BadInput
 from overread.core.records import Question, Record, one_line
 from overread.trials.options import permutation
 
+Ratings = Mapping[str, tuple[str, pd.DataFrame]]
+"""By reader study: its data set, and its ratings as `ratings_frame` gives them."""
 YesNo = Literal["yes", "no"]
 
 

@@ -29,7 +29,7 @@ def sentence(own: Tables, spec: Mapping[str, Any], *, sampled: bool) -> str:
         return ""
     parts = [_told(row, own, spec, sampled=sampled) for row in chosen]
     shown = any(part[1] for part in parts)
-    caution = NOT_READING if shown and len(chosen) == 1 and chosen[0]["report"] == "none" else FROZEN_OR_SEEING
+    caution = NOT_READING if shown and len(chosen) == 1 and chosen[0]["report_shown"] == "none" else FROZEN_OR_SEEING
     told = "; ".join(part[0] for part in parts)
     return f"{told[:1].upper()}{told[1:]}: {caution}."
 
@@ -42,7 +42,7 @@ def _principal(own: Tables, spec: Mapping[str, Any], report: str) -> Row | None:
         odd = setting["readout"] == "first-token"
         return setting["order"] != "image-first", odd, -(number(row["pairs"]) or 0), row["comparison"]
 
-    tests = [row for row in where(own.significance, report=report) if row["comparison"] in spec["comparisons"]]
+    tests = [row for row in where(own.significance, report_shown=report) if row["comparison"] in spec["comparisons"]]
     return min(tests, key=rank, default=None)
 
 
@@ -50,12 +50,12 @@ def _told(row: Row, own: Tables, spec: Mapping[str, Any], *, sampled: bool) -> t
     """A clause on one test, and whether it shows a dependence."""
     flips = next(iter(where(own.flips, comparison=row["comparison"], group="all")), None)
     moved = rate(Evidence.of(flips, "flip_rate")) if flips is not None else percent(number(row["flip_rate"]))
-    start = f"{BESIDE[row['report']]}, {moved} of its answers change when the image is swapped"
+    start = f"{BESIDE[row['report_shown']]}, {moved} of its answers change when the image is swapped"
     p, alpha = number(row["p_holm"]), 1 - spec["statistics"]["level"]
     patients = int(number(row["patients"]) or 0)
     if patients < FEWEST_PATIENTS:
         return f"{start}, of too few patients for a test ({patients})", False
-    if row["floor"] == "measured" and flips is not None:
+    if row["floor_basis"] == "measured" and flips is not None:
         again = f"{percent(number(flips['floor']))} {interval(number(flips['floor_low']), number(flips['floor_high']))}"
         floor = f"the {again.strip()} that change when the same is asked again"
     elif sampled:

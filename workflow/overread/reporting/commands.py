@@ -39,11 +39,11 @@ def human_command(
 ) -> None:
     """Set people's ratings beside the models, on the same questions."""
     from overread.config import HumanSubset
+    from overread.estimates.make import make_tables
     from overread.estimates.spec import TablesSpec
-    from overread.estimates.tables.human import make_human_tables
 
     sections = {name: HumanSubset.model_validate(one) for name, one in _mapping("--subsets", subsets).items()}
-    for path in make_human_tables(results, TablesSpec.model_validate_json(_text(spec)), sections, out):
+    for path in make_tables(results, TablesSpec.model_validate_json(_text(spec)), out, sections):
         typer.echo(f"wrote {path}")
 
 

@@ -18,7 +18,7 @@ from overread.reporting.axes import (
     percent_axis,
     point,
 )
-from overread.reporting.rows import COLUMNS, Row, number, ordered, where
+from overread.reporting.rows import Row, declared, number, ordered, where
 from overread.reporting.style import GREY, Mark, save_pages
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def draw_findings(rows: Sequence[Row], look: Mapping[str, Mark], out: Path) -> N
     the first comparison's questions, asked again as they were.
     """
     if not rows:
-        save_pages([empty_page()], [], COLUMNS["findings"], out, "findings")
+        save_pages([empty_page()], [], declared("findings"), out, "findings")
         return
     strips = [
         ((dataset, effect), _bands(where(rows, dataset=dataset, effect=effect)))
@@ -77,14 +77,14 @@ def draw_findings(rows: Sequence[Row], look: Mapping[str, Mark], out: Path) -> N
             axis.set_xlabel(words)
         legend(figure, look, {row["model"] for row in rows}, floor=is_measured(rows))
         figures.append(figure)
-    save_pages(figures, rows, COLUMNS["findings"], out, "findings")
+    save_pages(figures, rows, declared("findings"), out, "findings")
 
 
 def draw_by_finding(flips: Sequence[Row], look: Mapping[str, Mark], out: Path) -> None:
     """`flips_by_finding`: the comparisons of a dataset two by two, all pairs and their kinds on top, then findings."""
     shown = [row for row in flips if number(row["flip_rate"]) is not None]
     if not shown:
-        save_pages([empty_page()], [], COLUMNS["flips"], out, "flips_by_finding")
+        save_pages([empty_page()], [], declared("flips"), out, "flips_by_finding")
         return
     strips = []
     for dataset in ordered(shown, "dataset"):

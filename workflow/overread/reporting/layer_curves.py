@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from overread.reporting.axes import FLOOR, empty_page, is_measured, legend, outer_labels, small_panels
-from overread.reporting.rows import COLUMNS, Row, number, where
+from overread.reporting.rows import Row, declared, number, where
 from overread.reporting.style import FAINT, Mark, save_pages
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def draw_layers(layers: Sequence[Row], flips: Sequence[Row], look: Mapping[str, 
     flips  where the two lines and the noise floors come from; they are written beside the rows of layers.csv
     """
     if not layers:
-        save_pages([empty_page()], [], [*COLUMNS["layers"], *BESIDE], out, "layers")
+        save_pages([empty_page()], [], [*declared("layers"), *BESIDE], out, "layers")
         return
     overall = {(row["dataset"], row["model"], row["comparison"]): row for row in where(flips, group="all")}
     rows = [{**row, **_beside(row, overall)} for row in layers]

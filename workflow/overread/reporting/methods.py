@@ -211,7 +211,7 @@ def _statistics(spec: Mapping[str, Any], significance: Sequence[Row]) -> str:
     )
     if not significance:
         return text
-    measured = [bool(where(significance, floor=kind)) for kind in ("measured", "not measured")]
+    measured = [bool(where(significance, floor_basis=kind)) for kind in ("measured", "not measured")]
     against = " or ".join(
         words
         for words, there in zip(

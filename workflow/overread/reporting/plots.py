@@ -29,7 +29,7 @@ from overread.reporting.axes import (
 )
 from overread.reporting.forest import draw_by_finding, draw_findings
 from overread.reporting.layer_curves import draw_layers
-from overread.reporting.rows import COLUMNS, Row, number, ordered, read, where
+from overread.reporting.rows import Row, declared, number, ordered, read, where
 from overread.reporting.style import FAINT, GREY, Mark, drawing, marks, save_pages
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def draw(tables: Path, labels: dict[str, str], out: Path) -> None:
             whole=True,
         )  # fmt: skip
         _dots(
-            arms, look, out, "own_label", "shown", "accuracy", "Correct for the image shown (%)", whole=True
+            arms, look, out, "own_label", "shown", "accuracy_for_image", "Correct for the image shown (%)", whole=True
         )  # fmt: skip
         _positions(positions, look, out)
 
@@ -115,7 +115,7 @@ def _dots(
     """
     shown = [row for row in rows if number(row[value]) is not None]
     if not shown:
-        save_pages([empty_page()], [], COLUMNS[name], out, name)
+        save_pages([empty_page()], [], declared(name), out, name)
         return
     ends = (value, "low", "high", *(("floor", "floor_high") if floors else ()))
     limits = (0.0, 100.0) if baselines or whole else limits_of(shown, *ends)
@@ -138,7 +138,7 @@ def _dots(
         strips_here[-1][2][0].set_xlabel(axis_label)
         legend(figure, look, {row["model"] for row in shown}, baselines=baselines, floor=measured)
         figures.append(figure)
-    save_pages(figures, shown, COLUMNS[name] if name == "own_label" else list(shown[0]), out, name)
+    save_pages(figures, shown, declared(name) if name == "own_label" else list(shown[0]), out, name)
 
 
 def _draw_baselines(axis: Axes, rows: Sequence[Row], item: str, panel: Bands) -> None:
@@ -157,7 +157,7 @@ def _positions(rows: Sequence[Row], look: Mapping[str, Mark], out: Path) -> None
     """For each dataset and setting, bars where the correct answers stand and markers where a model's answers do."""
     shown = [row for row in rows if number(row["chosen_share"]) is not None or number(row["gold_share"]) is not None]
     if not shown:
-        save_pages([empty_page()], [], COLUMNS["positions"], out, "positions")
+        save_pages([empty_page()], [], declared("positions"), out, "positions")
         return
     panels = list(dict.fromkeys((row["dataset"], row["setting"]) for row in shown))
     figures = []

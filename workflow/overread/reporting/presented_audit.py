@@ -44,7 +44,7 @@ def significance(rows: Sequence[Row], flips: Sequence[Row], labels: Labels, leve
         (Column("Model", False), text("model", labels)),
         (Column("Dataset", False), text("dataset")),
         (Column("Image swap", False), text("comparison")),
-        (Column("Report", False), text("report")),
+        (Column("Report", False), text("report_shown")),
         (Column(f"Flips % [{level}]"), over_all),
         (Column("In the test %"), percent("flip_rate")),
         (Column("Asked again %"), _floor_of_test),
@@ -91,9 +91,9 @@ def own_label(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented
         (Column("Model", False), text("model", labels)),
         (Column("Comparison", False), text("comparison")),
         (Column("Setting", False), text("setting")),
-        (Column("Accuracy %"), percent("accuracy")),
+        (Column("Accuracy %"), percent("accuracy_for_image")),
         (Column(f"{level} interval"), between("low", "high")),
-        (Column("Balanced %"), percent("balanced_accuracy")),
+        (Column("Balanced %"), percent("balanced_accuracy_for_image")),
         (Column(f"{level} interval"), between("balanced_low", "balanced_high")),
         (Column("Pairs"), whole("pairs")),
         (Column("Patients"), whole("patients")),
@@ -164,7 +164,7 @@ def _by_dataset(caption: str, parts: list[tuple[Column, Writer]], rows: Sequence
 
 
 def _floor_of_test(row: Row) -> Cell:
-    return percent("floor_rate")(row) if row["floor"] == "measured" else Cell("not measured")
+    return percent("floor_rate")(row) if row["floor_basis"] == "measured" else Cell("not measured")
 
 
 def _p(name: str) -> Writer:

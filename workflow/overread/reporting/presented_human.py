@@ -113,7 +113,7 @@ def agreement(rows: Sequence[Row], level: str) -> list[Presented]:
     parts = [
         (Column("Of", False), lambda row: Cell(_OF.get(row["of"], row["of"]), numeric=False)),
         (Column("Statistic", False), text("statistic")),
-        (Column("Raters", False), text("raters")),
+        (Column("Raters", False), text("rated_by")),
         (Column("Questions"), whole("items")),
         (Column("Value"), plain("value", 2)),
         (Column(f"{level} interval"), _plain_interval),

@@ -18,20 +18,41 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Statistics
+from overread.core.columns import DATASET, HIGH, LOW, MODEL, PATIENTS, QUESTIONS, RUNS, SETTING, count, share
 from overread.estimates.bootstrap import clustered_interval
 from overread.estimates.scored import CellKey, code_patients
+from overread.estimates.tables import Table
 
-COLUMNS = (
-    "dataset", "model", "setting", "runs", "questions", "patients", "accuracy", "low", "high", "balanced_accuracy",
-    "answered", "unparsed", "refused", "truncated", "failed", "chance", "always_first",
+ACCURACY = share("accuracy", "share answered correctly of the trials that did not fail")
+BALANCED_ACCURACY = share(
+    "balanced_accuracy", "mean recall over the correct options: yes and no where these are the options, else the places"
+)
+STATUSES = (
+    count("answered", "trials whose response gives one option"),
+    count("unparsed", "trials whose response could not be read; not correct"),
+    count("refused", "trials that the model refused to answer; not correct"),
+    count("truncated", "trials whose response was cut off; not correct"),
+    count("failed", "trials whose request failed for good; in no share"),
+)
+CHANCE = share("chance", "what a guess among the options scores on average")
+ALWAYS_FIRST = share("always_first", "what the first option shown scores")
+ALL_FAILED = "every trial failed"
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, SETTING, RUNS, QUESTIONS, PATIENTS,
+        *(column.but(blank=ALL_FAILED) for column in (ACCURACY, LOW, HIGH, BALANCED_ACCURACY)),
+        *STATUSES, *(column.but(blank=ALL_FAILED) for column in (CHANCE, ALWAYS_FIRST)),
+    ),
+    lambda run: accuracy_table(run.cells, run.spec.statistics),
 )  # fmt: skip
-STATUSES = ("answered", "unparsed", "refused", "truncated", "failed")
 
 
 def accuracy_table(cells: Mapping[CellKey, pd.DataFrame], statistics: Statistics) -> pd.DataFrame:
     """A row a cell, sorted by dataset, model and setting. Statuses are counted over all runs."""
     rows = [[*key, *_measures(cells[key], statistics)] for key in sorted(cells)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)
 
 
 def _measures(rows: pd.DataFrame, statistics: Statistics) -> list[object]:
@@ -44,7 +65,7 @@ def _measures(rows: pd.DataFrame, statistics: Statistics) -> list[object]:
         measures += [interval.estimate, interval.low, interval.high, balanced_accuracy(scored)]
     else:
         measures += [None] * 4
-    measures += [int(counts.get(status, 0)) for status in STATUSES]
+    measures += [int(counts.get(status.name, 0)) for status in STATUSES]
     if len(scored):
         measures += [float((1 / scored["n_options"]).mean()), float((scored["gold"] == 0).mean())]
     else:

@@ -13,7 +13,22 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Setting
+from overread.core.columns import DATASET, MODEL, number, text
+from overread.estimates.tables import Table
 
+TABLE = Table(
+    __name__,
+    __doc__,
+    (DATASET, MODEL, text("input", "the view, or `no image`")),
+    lambda run: accuracy_wide_table(run.table("accuracy"), run.spec.settings),
+    more=(
+        number(
+            "<condition>", "accuracy under that condition, such as `black image` or `with report`", unit="per cent",
+            range=(0, 100), blank="not run",
+        ),
+    ),
+    decimals=2,
+)  # fmt: skip
 SOURCES = {"own": "own image", "black": "black image", "substitute": "swapped image"}
 REPORTS = {
     "none": "", "full": "with report", "neutral": "with neutral prose", "boilerplate": "with boilerplate",
@@ -40,7 +55,7 @@ def accuracy_wide_table(accuracy: pd.DataFrame, settings: Mapping[str, Setting])
         value = row["accuracy"]
         cells.setdefault(key, {})[columns[row["setting"]]] = 100 * value if value is not None else float("nan")
     rows = [[*key, *(cells[key].get(column) for column in order)] for key in sorted(cells)]
-    return pd.DataFrame(rows, columns=["dataset", "model", "input", *order])
+    return TABLE.frame(rows, order)
 
 
 def condition(setting: Setting) -> str:

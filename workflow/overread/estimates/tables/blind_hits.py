@@ -12,10 +12,22 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Setting
+from overread.core.columns import DATASET, QUESTION, STEM, TOPIC, share, text
 from overread.estimates.scored import CellKey
-from overread.estimates.tables.dataset import Source
+from overread.estimates.source import Source
+from overread.estimates.tables import Table
 
-COLUMNS = ("dataset", "question", "topic", "stem", "settings", "models", "share_of_models")
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, QUESTION, TOPIC, STEM.but(blank="the data set is restricted"),
+        text("settings", "the blind settings that asked it, joined by semicolons"),
+        text("models", "the models that hit it, joined by semicolons"),
+        share("share_of_models", "these as a share of the models that were asked it blind"),
+    ),
+    lambda run: blind_hits_table(run.cells, run.spec.settings, run.sources),
+)  # fmt: skip
 
 
 def is_blind(setting: Setting) -> bool:
@@ -47,4 +59,4 @@ def blind_hits_table(
         for question, names in sorted(models.items()):
             what = [topics[question], stems.get(str(question), ""), shown[question], ";".join(names)]
             rows.append([dataset, question, *what, len(names) / asked[question]])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)

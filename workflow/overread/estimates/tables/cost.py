@@ -8,11 +8,35 @@ from pathlib import Path
 import pandas as pd
 
 from overread.backends.account import Cost, read_cost, summed
+from overread.core.columns import DATASET, FROM_0, MODEL, RUNS, SETTING, count, number, text
 from overread.estimates.spec import Cell
+from overread.estimates.tables import Table
 
-COLUMNS = (
-    "dataset", "model", "setting", "runs", "requests", "prompt_tokens", "prefilled_tokens", "completion_tokens",
-    "images_encoded", "seconds", "device", "gpus", "gpu_hours", "peak_gb", "dollars", "jobs",
+NO_RECORD = "a run has no record of it"
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, SETTING, RUNS,
+        *(
+            column.but(blank=NO_RECORD)
+            for column in (
+                count("requests", "answers as they were given; one kept from an earlier job counts in that job"),
+                count("prompt_tokens", "tokens of all prompts", unit="tokens"),
+                count("prefilled_tokens", "those that went through the model; the rest was shared", unit="tokens"),
+                count("completion_tokens", "tokens of all responses", unit="tokens"),
+                count("images_encoded", "pictures that went through the model's image encoder"),
+                number("seconds", "how long answering took", unit="s", range=FROM_0),
+                text("device", "what it ran on"),
+                count("gpus", "how many GPUs it ran on"),
+                number("gpu_hours", "GPUs times hours", unit="h", range=FROM_0),
+                number("peak_gb", "the most memory that was taken", unit="GB", range=FROM_0),
+                number("dollars", "what a server charged, by the prices in the model's file", unit="US$", range=FROM_0),
+                count("jobs", "jobs that answered"),
+            )
+        ),
+    ),
+    lambda run: cost_table(run.results, run.spec.cells),
 )  # fmt: skip
 COUNTS = (
     "requests", "prompt_tokens", "prefilled_tokens", "completion_tokens", "images_encoded", "gpus", "jobs",
@@ -37,7 +61,7 @@ def cost_table(results: Path, cells: Iterable[Cell]) -> pd.DataFrame:
         whole = (ALL, sum(runs for _, runs, _ in settings), _together([cost for _, _, cost in settings]))
         rows += [[*key, *_row(*each)] for each in (*settings, whole)]
     # A blank would make floats of a column's whole numbers.
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(COUNTS, "Int64"))
+    return TABLE.frame(rows).astype(dict.fromkeys(COUNTS, "Int64"))
 
 
 def _recorded(path: Path) -> Cost | None:
@@ -51,7 +75,7 @@ def _together(costs: list[Cost | None]) -> Cost | None:
 
 def _row(setting: str, runs: int, cost: Cost | None) -> list[object]:
     if cost is None:
-        return [setting, runs, *[None] * (len(COLUMNS) - 4)]
+        return [setting, runs, *[None] * (len(TABLE.columns) - 4)]
     return [
         setting, runs, cost.requests, cost.prompt_tokens, cost.prefilled_tokens, cost.completion_tokens,
         cost.images_encoded, cost.seconds, cost.device, cost.gpus, cost.gpu_hours, cost.peak_bytes / 1e9, cost.dollars,

@@ -9,49 +9,45 @@ option is the k-th as written, blank if no question has k options; questions wit
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from overread.core.errors import BadInput
-from overread.core.records import Question, Study, read_questions, read_studies
+from overread.core.columns import DATASET, FROM_0, PATIENTS, QUESTIONS, STUDIES, number, share
+from overread.core.records import Study
+from overread.estimates.source import Source
+from overread.estimates.tables import Table
 
-COLUMNS = ("dataset", "questions", "studies", "patients", "words_per_question", "series_per_study", "slices_per_series")
-
-
-@dataclass(frozen=True)
-class Source:
-    """The studies of a dataset that could be asked about, and their questions."""
-
-    studies: tuple[Study, ...]
-    questions: tuple[Question, ...]
-
-    @property
-    def restricted(self) -> bool:
-        return any(study.restricted for study in self.studies)
-
-
-def read_source(folder: Path) -> Source:
-    """A dataset's studies less the rejected ones, those with questions only, and their questions.
-
-    raises    BadInput for a file that is missing or damaged
-    """
-    rejected = _rejected(folder / "studies_rejected.csv")
-    usable = {study.study: study for study in read_studies(folder / "studies.parquet") if study.study not in rejected}
-    questions = tuple(one for one in read_questions(folder / "questions.jsonl") if one.study in usable)
-    asked = sorted({question.study for question in questions})
-    return Source(tuple(usable[study] for study in asked), questions)
+NO_QUESTIONS = "the data set has no question"
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, QUESTIONS, STUDIES, PATIENTS,
+        number("words_per_question", "words of the stem and its options, on average", range=FROM_0, blank=NO_QUESTIONS),
+        number("series_per_study", "files per study, segmentations among them", range=FROM_0, blank=NO_QUESTIONS),
+        number(
+            "slices_per_series", "length of the volumes' third axis, on average; 1 for X-rays", range=FROM_0,
+            blank="a volume cannot be read any more",
+        ),
+    ),
+    lambda run: dataset_table(run.sources),
+    more=(
+        share(
+            "answer_position_<k>", "share of the questions whose correct option is the k-th as written, k from 1",
+            blank="no question has k options",
+        ),
+    ),
+)  # fmt: skip
 
 
 def dataset_table(sources: Mapping[str, Source]) -> pd.DataFrame:
     """A row a dataset, sorted by name."""
     places = max([4, *(len(question.options) for one in sources.values() for question in one.questions)])
     rows = [[name, *_measures(sources[name], places)] for name in sorted(sources)]
-    return pd.DataFrame(rows, columns=[*COLUMNS, *(f"answer_position_{place + 1}" for place in range(places))])
+    return TABLE.frame(rows, [f"answer_position_{place + 1}" for place in range(places)])
 
 
 def _measures(source: Source, places: int) -> list[object]:
@@ -87,13 +83,3 @@ def _depth(path: Path) -> int | None:
         return int(nibabel.load(path).shape[2])  # type: ignore[attr-defined]
     except (OSError, EOFError, ImageFileError, IndexError):
         return None
-
-
-def _rejected(path: Path) -> set[str]:
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return {row["study"] for row in csv.DictReader(file)}
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; index the images of this dataset first") from None
-    except KeyError:
-        raise BadInput(f"{path}: no column 'study'; index the images of this dataset again") from None

@@ -15,11 +15,21 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
+from overread.core.columns import DATASET, EFFECT, HIGH, LOW, MODEL, PATIENTS, difference
 from overread.estimates.bootstrap import FloatArray, Interval, Ratio, paired_difference, weighted_ratios
 from overread.estimates.scored import CellKey, code_patients, paired
+from overread.estimates.tables import Table
 from overread.estimates.tables.flips import compared
 
-COLUMNS = ("dataset", "model", "effect", "estimate", "low", "high", "patients")
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, EFFECT, difference("estimate", "the first less the second"),
+        LOW, HIGH, PATIENTS,
+    ),
+    lambda run: effects_table(run.cells, run.spec.comparisons, run.spec.effects, run.spec.statistics),
+)  # fmt: skip
 
 
 class Side(NamedTuple):
@@ -56,7 +66,7 @@ def effects_table(
         for name in sorted(found):
             one = found[name]
             rows.append([dataset, model, name, one.estimate, one.low, one.high, one.patients])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)
 
 
 def combined(sides: list[Side], signs: list[int], statistics: Statistics) -> Interval:

@@ -11,14 +11,45 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
+from overread.core.columns import (
+    DATASET,
+    EFFECT,
+    FLOOR,
+    FLOOR_HIGH,
+    FLOOR_LOW,
+    GROUP,
+    HIGH,
+    LOW,
+    MODEL,
+    PAIRS,
+    PATIENTS,
+    difference,
+    share,
+    text,
+)
 from overread.estimates.scored import CellKey
+from overread.estimates.tables import Table
 from overread.estimates.tables.effects import combined, flip_side
-from overread.estimates.tables.flips import compared, groups
+from overread.estimates.tables.flips import RUN_ONCE, compared, groups
 
-COLUMNS = (
-    "dataset", "model", "effect", "group", "first", "second", "pairs", "patients", "rate_first", "low_first",
-    "high_first", "rate_second", "low_second", "high_second", "difference", "low", "high", "floor", "floor_low",
-    "floor_high",
+RATE = {"rate": "flip rate", "low": "lower end of the flip rate", "high": "upper end of the flip rate"}
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, EFFECT, GROUP, text("first", "the first comparison's name"),
+        text("second", "the second comparison's name"), PAIRS, PATIENTS,
+        *(
+            share(f"{start}_{which}", f"{meaning} of the {which} comparison")
+            for which in ("first", "second")
+            for start, meaning in RATE.items()
+        ),
+        difference("difference", "the first less the second"), LOW, HIGH,
+        *(column.but(blank=RUN_ONCE) for column in (FLOOR, FLOOR_LOW, FLOOR_HIGH)),
+    ),
+    lambda run: findings_table(
+        run.cells, run.table("flips"), run.spec.comparisons, run.spec.effects, run.spec.statistics
+    ),
 )  # fmt: skip
 
 
@@ -59,4 +90,4 @@ def findings_table(
                 measures += [one.estimate, one.low, one.high]
                 measures += [own[column] for column in ("floor", "floor_low", "floor_high")]
                 rows.append([dataset, model, name, group, *pair, *measures])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)

@@ -26,13 +26,46 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Comparison, Statistics
+from overread.core.columns import (
+    COMPARISON,
+    DATASET,
+    FLIP_RATE,
+    FLOOR,
+    FLOOR_HIGH,
+    FLOOR_LOW,
+    FROM_0,
+    GROUP,
+    HIGH,
+    LOW,
+    MODEL,
+    PAIRS,
+    PATIENTS,
+    UNPAIRED,
+    number,
+    share,
+)
 from overread.estimates.bootstrap import Interval, clustered_interval
 from overread.estimates.scored import CellKey, code_patients, paired
+from overread.estimates.tables import Table
 
-COLUMNS = (
-    "dataset", "model", "comparison", "group", "pairs", "patients", "flip_rate", "low", "high",
-    "mean_abs_margin_change", "margin_moved_over_0_5", "yes_rate_a", "yes_rate_b", "unpaired",
-    "floor", "floor_low", "floor_high",
+RUN_ONCE = "the first setting was run once"
+NO_MARGIN = "no pair has log-probabilities"
+NOT_YES_NO = "no question is answered by yes or no"
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, COMPARISON, GROUP, PAIRS, PATIENTS, FLIP_RATE, LOW, HIGH,
+        number(
+            "mean_abs_margin_change", "how far the margin moves, whichever way, on average", unit="nat", range=FROM_0,
+            blank=NO_MARGIN,
+        ),
+        share("margin_moved_over_0_5", "share of the pairs whose margin moves by more than 0.5 nat", blank=NO_MARGIN),
+        share("yes_rate_a", "share of the yes/no pairs answered yes under the first setting", blank=NOT_YES_NO),
+        share("yes_rate_b", "share of the yes/no pairs answered yes under the second setting", blank=NOT_YES_NO),
+        UNPAIRED, *(column.but(blank=RUN_ONCE) for column in (FLOOR, FLOOR_LOW, FLOOR_HIGH)),
+    ),
+    lambda run: flips_table(run.cells, run.spec.comparisons, run.spec.statistics),
 )  # fmt: skip
 GROUPS = ("all", "label-changed", "label-unchanged", "within-patient", "across-patients")
 """The groups that are no topic."""
@@ -60,7 +93,7 @@ def flips_table(
                 if chosen["both"].any():
                     floor = _floor(again, chosen, statistics)
                     rows.append([dataset, model, name, group, *_measures(chosen, statistics), *floor])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)
 
 
 def compared(of_model: Mapping[str, pd.DataFrame], comparison: Comparison) -> pd.DataFrame | None:

@@ -12,10 +12,20 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Comparison, Setting
+from overread.core.columns import COMPARISON, DATASET, FLIP_RATE, HIGH, LOW, MODEL, PAIRS, PATIENTS, count, text
+from overread.estimates.tables import Table
 
-COLUMNS = (
-    "dataset", "model", "mode", "layer", "flip_rate", "low", "high", "pairs", "patients", "comparison", "in_view",
-    "no_report",
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL,
+        text("mode", "where the report is hidden: from the layer on, or in it only", values=("from", "only")),
+        count("layer", "the layer, from 0"), FLIP_RATE, LOW, HIGH, PAIRS, PATIENTS, COMPARISON,
+        text("in_view", "the same comparison with the report in full view", blank="the study has none"),
+        text("no_report", "the same comparison without a report", blank="the study has none"),
+    ),
+    lambda run: layers_table(run.table("flips"), run.spec.comparisons, run.spec.settings),
 )  # fmt: skip
 
 
@@ -36,7 +46,7 @@ def layers_table(
     for column in ("in_view", "no_report"):
         whole[column] = [read_against[name].get(column) for name in whole["comparison"]]
     whole = whole.sort_values(["dataset", "model", "mode", "layer", "comparison"])
-    return whole[list(COLUMNS)].reset_index(drop=True)
+    return whole[list(TABLE.names)].reset_index(drop=True)
 
 
 def hidden_in(comparison: Comparison, settings: Mapping[str, Setting]) -> tuple[str, int] | None:

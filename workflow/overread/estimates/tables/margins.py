@@ -13,13 +13,25 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
+from overread.core.columns import DATASET, EFFECT, FROM_0, HIGH, LOW, MODEL, PAIRS, PATIENTS, number, share
 from overread.estimates.bootstrap import clustered_interval
 from overread.estimates.scored import CellKey, code_patients
+from overread.estimates.tables import Table
 from overread.estimates.tables.flips import compared
 
-COLUMNS = (
-    "dataset", "model", "effect", "pairs", "patients", "mean_abs_change_first", "mean_abs_change_second",
-    "moves_more", "low", "high",
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, EFFECT, PAIRS, PATIENTS,
+        number(
+            "mean_abs_change_first", "how far the margin moves in the first comparison, on average", unit="nat",
+            range=FROM_0,
+        ),
+        number("mean_abs_change_second", "the same of the second comparison", unit="nat", range=FROM_0),
+        share("moves_more", "share of the questions whose margin moves further in the first comparison"), LOW, HIGH,
+    ),
+    lambda run: margins_table(run.cells, run.spec.comparisons, run.spec.effects, run.spec.statistics),
 )  # fmt: skip
 ROUNDING = 1e-6
 """Moves, in log-probability, that differ by less are equal."""
@@ -51,7 +63,7 @@ def margins_table(
             one = clustered_interval(more, patients, **statistics.model_dump())
             moved = [float(np.mean(pairs[column].to_numpy())) for column in ("moved_1", "moved_2")]
             rows.append([dataset, model, name, len(pairs), one.patients, *moved, one.estimate, one.low, one.high])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)
 
 
 def _moves(of_model: Mapping[str, pd.DataFrame], comparison: Comparison) -> pd.DataFrame | None:

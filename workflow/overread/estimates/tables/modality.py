@@ -14,12 +14,27 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Setting, Statistics
+from overread.core.columns import DATASET, DIFFERENCE, HIGH, LOW, MODEL, PATIENTS, QUESTIONS, SETTING, text
 from overread.core.records import content_hash
 from overread.estimates.bootstrap import IntArray, Interval, Ratio, weighted_ratios
 from overread.estimates.scored import CellKey, code_patients
+from overread.estimates.tables import Table
+from overread.estimates.tables.accuracy import BALANCED_ACCURACY
 
-COLUMNS = (
-    "dataset", "model", "images", "shown", "setting", "questions", "patients", "balanced_accuracy", "low", "high",
+NOTHING = "nothing was answered"
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, text("view", "the view that the family shows"),
+        text("shown", "`question`, `report`, `image` or `both`; in a row of a difference, what is added to what"),
+        SETTING,
+        *(
+            column.but(blank=NOTHING)
+            for column in (QUESTIONS, PATIENTS, BALANCED_ACCURACY.but(range=DIFFERENCE), LOW, HIGH)
+        ),
+    ),
+    lambda run: modality_table(run.cells, run.spec.settings, run.spec.statistics),
 )  # fmt: skip
 SHOWN = {(False, False): "question", (False, True): "report", (True, False): "image", (True, True): "both"}
 """Whether image and report are shown -> the name of it."""
@@ -48,7 +63,7 @@ def modality_table(
                 if first in family and second in family:
                     start = [dataset, model, view, added, f"{family[first]} - {family[second]}"]
                     rows.append([*start, *_row([found[first], found[second]], statistics)])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)
 
 
 def _families(settings: Mapping[str, Setting]) -> list[tuple[str, dict[str, str]]]:

@@ -12,10 +12,17 @@ from collections.abc import Mapping
 import pandas as pd
 
 from overread.config import Statistics
+from overread.core.columns import DATASET, FLIP_RATE, HIGH, LOW, MODEL, PAIRS, PATIENTS, RUNS, SETTING, UNPAIRED
 from overread.estimates.scored import CellKey
+from overread.estimates.tables import Table
 from overread.estimates.tables.flips import flip_interval, reruns_of
 
-COLUMNS = ("dataset", "model", "setting", "runs", "pairs", "patients", "flip_rate", "low", "high", "unpaired")
+TABLE = Table(
+    __name__,
+    __doc__,
+    (DATASET, MODEL, SETTING, RUNS, PAIRS, PATIENTS, FLIP_RATE, LOW, HIGH, UNPAIRED),
+    lambda run: noise_table(run.cells, run.spec.statistics),
+)
 
 
 def noise_table(cells: Mapping[CellKey, pd.DataFrame], statistics: Statistics) -> pd.DataFrame:
@@ -28,4 +35,4 @@ def noise_table(cells: Mapping[CellKey, pd.DataFrame], statistics: Statistics) -
         one, answered = flip_interval(pairs, statistics), int(pairs["both"].sum())
         measures = [one.patients, one.estimate, one.low, one.high, len(pairs) - answered]
         rows.append([*key, cells[key]["run"].nunique(), answered, *measures])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)

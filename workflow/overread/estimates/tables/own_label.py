@@ -13,15 +13,39 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Comparison, Statistics
+from overread.core.columns import (
+    COMPARISON,
+    DATASET,
+    HIGH,
+    LOW,
+    MODEL,
+    PAIRS,
+    PATIENTS,
+    SETTING,
+    difference,
+    number,
+    text,
+)
 from overread.estimates.bootstrap import Ratio, weighted_ratios
 from overread.estimates.scored import CellKey, code_patients
+from overread.estimates.tables import Table
 from overread.estimates.tables.flips import pairs_of
 
-COLUMNS = (
-    "dataset", "model", "comparison", "arm", "setting", "pairs", "patients", "accuracy", "low", "high",
-    "balanced_accuracy", "balanced_low", "balanced_high",
-)  # fmt: skip
 ARMS = ("first", "second", "difference")
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, COMPARISON, text("arm", "which arm, or the first less the second", values=ARMS),
+        SETTING, PAIRS, PATIENTS,
+        difference("accuracy_for_image", "share answered with what is true of the study whose image is shown"),
+        LOW, HIGH,
+        difference("balanced_accuracy_for_image", "the same as a mean over what is true of the image"),
+        number("balanced_low", "lower end of the balanced accuracy's interval"),
+        number("balanced_high", "upper end of the balanced accuracy's interval"),
+    ),
+    lambda run: own_label_table(run.cells, run.spec.comparisons, run.spec.statistics),
+)  # fmt: skip
 
 
 def own_label_table(
@@ -46,7 +70,7 @@ def own_label_table(
                 measures = _measures(pairs, statistics)
                 for arm, shown in zip(ARMS, (*settings, " - ".join(settings)), strict=True):
                     rows.append([dataset, model, name, arm, shown, len(pairs), *measures[arm]])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)
 
 
 def _measures(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, list[object]]:

@@ -15,9 +15,28 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from overread.core.columns import DATASET, FROM_1, MODEL, SETTING, Column, number, share
 from overread.estimates.scored import CellKey
+from overread.estimates.tables import Table
 
-COLUMNS = ("dataset", "model", "setting", "position", "gold_share", "chosen_share", "recall", "rstd")
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, SETTING, Column("position", "the place as shown, from 1", "whole", range=FROM_1),
+        share("gold_share", "share of the trials whose correct option stands there"),
+        share("chosen_share", "share of the answers that choose it", blank="nothing was answered"),
+        share(
+            "recall", "share answered correctly of the trials whose correct option stands there",
+            blank="no correct option stands there",
+        ),
+        number(
+            "rstd", "standard deviation of the recalls over the places; one number per setting", unit="per cent",
+            range=(0, 100), blank="there is one place",
+        ),
+    ),
+    lambda run: positions_table(run.cells),
+)  # fmt: skip
 
 
 def positions_table(cells: Mapping[CellKey, pd.DataFrame]) -> pd.DataFrame:
@@ -38,4 +57,4 @@ def positions_table(cells: Mapping[CellKey, pd.DataFrame]) -> pd.DataFrame:
             share = chosen[place] / len(answers) if len(answers) else None
             recall = hits[place] / gold[place] if gold[place] else None
             rows.append([*key, place + 1, gold[place] / len(scored), share, recall, spread])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLE.frame(rows)

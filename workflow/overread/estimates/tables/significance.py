@@ -24,15 +24,28 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Comparison, Setting, Statistics
+from overread.core.columns import COMPARISON, DATASET, FLIP_RATE, MODEL, PAIRS, PATIENTS, difference, share, text
 from overread.estimates.bootstrap import FloatArray
 from overread.estimates.scored import CellKey
+from overread.estimates.tables import Table
 from overread.estimates.tables.flips import pairs_of, runs_of
 
-COLUMNS = (
-    "dataset", "model", "comparison", "report", "floor", "pairs", "patients", "flip_rate", "floor_rate", "surplus", "p",
-    "p_holm",
-)  # fmt: skip
 FLOORS = ("measured", "not measured")
+TABLE = Table(
+    __name__,
+    __doc__,
+    (
+        DATASET, MODEL, COMPARISON,
+        text("report_shown", "the report that both settings show", values=("none", "full")),
+        text("floor_basis", "whether reruns tell the noise floor; else it is taken as 0", values=FLOORS),
+        PAIRS, PATIENTS, FLIP_RATE,
+        share("floor_rate", "share of the same questions that flip in the rerun"),
+        difference("surplus", "flip_rate less floor_rate"),
+        share("p", "one-sided p of a surplus above 0"),
+        share("p_holm", "the same, adjusted over all rows (Holm 1979)"),
+    ),
+    lambda run: significance_table(run.cells, run.spec.comparisons, run.spec.settings, run.spec.statistics),
+)  # fmt: skip
 DRAWS = 99_999
 EXACT = 16
 """Up to so many patients with a surplus, all signs are gone through."""
@@ -74,7 +87,7 @@ def significance_table(
                 counts = [found.pairs, len(found.swapped)]
                 p = sign_flip_p(found.swapped - found.rerun, seed=statistics.seed)
                 rows.append([*start, *counts, *rates, rates[0] - rates[1], p, None])
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    table = TABLE.frame(rows)
     if len(table):
         from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 

@@ -1,0 +1,1 @@
+"""Tables of people beside the models, where the config names their ratings."""
