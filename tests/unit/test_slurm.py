@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,11 +18,14 @@ class Plugin:
 
     def __init__(self, answers: bool) -> None:
         self.answers, self.wait = answers, True
+        self.next_seconds_between_status_checks = 0
+        self.workflow = SimpleNamespace(remote_execution_settings=SimpleNamespace(seconds_between_status_checks=60))
         self.logger = logging.getLogger("plugin")
         self.reported: list[tuple[str, str]] = []
         self.submitted: list[str] = []
 
     async def check_active_jobs(self, active_jobs: Sequence[str]) -> AsyncIterator[str]:
+        self.next_seconds_between_status_checks += 25
         if self.answers:
             for job in active_jobs:
                 if job.startswith("done"):
@@ -81,6 +85,15 @@ def test_what_ended_in_an_earlier_round_is_not_left_out_of_a_later_one(plugin: t
     still_active(executor, JOBS)
     executor.answers = False
     assert still_active(executor, ("done-1",)) == ["done-1"]
+
+
+def test_the_state_is_asked_at_least_as_often_as_the_profile_says(plugin: type[Plugin]):
+    """The plugin waits longer at every check: 25 s more here."""
+    executor, waits = plugin(answers=True), []
+    for _ in range(4):
+        still_active(executor, JOBS)
+        waits.append(executor.next_seconds_between_status_checks)
+    assert waits == [25, 50, 60, 60]
 
 
 class Named:

@@ -69,6 +69,9 @@ def _still_active(check: Any) -> Any:
             self.logger.warning(f"SLURM does not say what became of {len(left)} jobs: they are asked for again later.")
         for job in left:
             yield job
+        # The plugin asks ever more rarely, up to every 3 minutes.
+        most = self.workflow.remote_execution_settings.seconds_between_status_checks
+        self.next_seconds_between_status_checks = min(self.next_seconds_between_status_checks, most)
 
     return check_active_jobs
 
