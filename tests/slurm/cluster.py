@@ -3,6 +3,8 @@
     python tests/slurm/cluster.py start    # needs root; the config goes to /etc/slurm, all else to /run/overread-slurm
     python tests/slurm/cluster.py stop
     python tests/slurm/cluster.py stop-controller, start-controller    # as a crash and a repair do; jobs run on
+    python tests/slurm/cluster.py crash-node n2, start-node n2         # all that runs there is gone at once
+    python tests/slurm/cluster.py repair                               # up and empty again, whatever was done
 
 Two virtual nodes, each with three CPUs and two GPUs that are stand-in device files; a partition `cpu` and one `gpu`.
 Nothing is kept in an accounting database: states are asked of squeue and scontrol.
@@ -24,6 +26,9 @@ from pathlib import Path
 HOME = Path("/run/overread-slurm")
 CONFIG = Path("/etc/slurm")  # the jobstep plugin strips SLURM_CONF, so the config must lie where SLURM looks by itself
 NODES = ("n1", "n2")
+PARTITIONS = ("cpu", "gpu")
+PATIENCE = 300.0
+"""Seconds for what takes less than thirty on two busy cores."""
 MARK = "# made by overread's tests"
 
 
@@ -103,14 +108,92 @@ def start() -> None:
     subprocess.run(["munged", "--force", *options], check=True)
     start_controller("-i")
     for name in NODES:
-        subprocess.run(["slurmd", "-N", name], check=True)
-    deadline = time.monotonic() + 30
+        start_node(name)
+    wait_until_idle()
+
+
+def wait_until_idle(seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         states = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], capture_output=True, text=True, check=False).stdout
         if states.split() and set(states.split()) == {"idle"}:
             return
         time.sleep(0.2)
     raise SystemExit(f"the nodes did not come up: {states!r}; see {HOME}/*.log")
+
+
+def repair() -> None:
+    """End all jobs and bring up whatever is down: the next scenario finds the cluster as it was started."""
+    if not running(HOME / "slurmctld.pid"):
+        start_controller()
+    cancel_all()
+    for name in NODES:
+        if not running(HOME / f"slurmd-{name}.pid"):
+            start_node(name)
+    for partition in PARTITIONS:
+        # Only if need be: after it the nodes look busy for a minute with a job that has just ended.
+        command = ["scontrol", "show", "partition", partition]
+        if "State=UP" not in subprocess.run(command, capture_output=True, text=True, check=True).stdout:
+            scontrol("update", f"partitionname={partition}", "state=up")
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for name in NODES:
+            if set(node_states(name)) & {"down", "down*", "drained", "draining", "drained*", "draining*"}:
+                scontrol("update", f"nodename={name}", "state=resume")
+        if all(set(node_states(name)) == {"idle"} for name in NODES):
+            return
+        time.sleep(0.5)
+    raise SystemExit(f"the cluster could not be repaired; see {HOME}/*.log")
+
+
+def scontrol(*arguments: str) -> None:
+    """Without a check: what is to be changed may have changed by itself."""
+    subprocess.run(["scontrol", *arguments], capture_output=True, timeout=PATIENCE, check=False)
+
+
+def node_states(name: str) -> list[str]:
+    command = ["sinfo", "-h", "-N", "-n", name, "-o", "%T"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False).stdout.split()
+
+
+def start_node(name: str) -> None:
+    subprocess.run(["slurmd", "-N", name], check=True)
+
+
+def crash_node(name: str) -> None:
+    """SIGKILL to the node's daemon, and to its jobs with all that they have started: nothing of them goes on."""
+    file = HOME / f"slurmd-{name}.pid"
+    with suppress(ProcessLookupError):
+        os.kill(int(file.read_text()), signal.SIGKILL)
+    file.unlink()
+    # What has ended in between is no matter; what was started in between is found in the next round.
+    while found := processes_of(name):
+        for process in found:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+def processes_of(name: str) -> set[int]:
+    """A node's step daemons, which write to its log, and what descends from them or has its name in the environment."""
+    log, found, parents = str(HOME / f"slurmd-{name}.log"), set(), {}
+    daemon = HOME / f"slurmd-{name}.pid"
+    itself = int(daemon.read_text()) if daemon.exists() else 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError):  # it has ended since
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            if state == "Z":
+                continue
+            parents[int(folder.name)] = int(parent)
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            if f"SLURMD_NODENAME={name}".encode() in environment or any(
+                os.readlink(one) == log for one in (folder / "fd").iterdir()
+            ):
+                found.add(int(folder.name))
+    found.discard(itself)
+    while more := {one for one, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
 
 
 def stop() -> None:
@@ -140,17 +223,24 @@ def stop_controller() -> None:
     file = HOME / "slurmctld.pid"
     process = Path("/proc") / file.read_text().strip()
     end(file)
-    deadline = time.monotonic() + 30
-    while process.exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + PATIENCE
+    while process.exists():
+        if time.monotonic() > deadline:
+            raise SystemExit("slurmctld does not end")
         time.sleep(0.1)
 
 
-def cancel_all(seconds: float = 20) -> None:
-    for partition in ("cpu", "gpu"):
-        subprocess.run(["scancel", "--partition", partition], timeout=60, check=False)
+def running(file: Path) -> bool:
+    """Whether the process of a pid file is there."""
+    return file.exists() and Path("/proc", file.read_text().strip()).exists()
+
+
+def cancel_all(seconds: float = PATIENCE) -> None:
+    for partition in PARTITIONS:
+        subprocess.run(["scancel", "--partition", partition], timeout=PATIENCE, check=False)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        left = subprocess.run(["squeue", "-h"], capture_output=True, text=True, timeout=60, check=False)
+        left = subprocess.run(["squeue", "-h"], capture_output=True, text=True, timeout=PATIENCE, check=False)
         if left.returncode or not left.stdout.strip():
             return
         time.sleep(0.2)
@@ -171,12 +261,32 @@ def end(file: Path) -> None:
     file.unlink(missing_ok=True)
 
 
+def launch_folder(name: str, job: str) -> Path:
+    """Where a node's daemon would make the folder of a job's script."""
+    return HOME / f"spool-{name}" / f"job{int(job):05d}"
+
+
+def spoil_launch(name: str, job: str) -> None:
+    """Let a job's launch on a node fail, each time that it is tried."""
+    launch_folder(name, job).write_text("in the way")
+
+
+def mend_launch(name: str, job: str) -> None:
+    launch_folder(name, job).unlink()
+    scontrol("update", f"nodename={name}", "state=resume")
+
+
 COMMANDS = {
     "start": start,
     "stop": stop,
     "start-controller": start_controller,
     "stop-controller": stop_controller,
+    "crash-node": crash_node,
+    "start-node": start_node,
+    "repair": repair,
+    "spoil-launch": spoil_launch,
+    "mend-launch": mend_launch,
 }
 
 if __name__ == "__main__":
-    COMMANDS[sys.argv[1]]()
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 CLUSTER = Path(__file__).with_name("cluster.py")
+PATIENCE = 900.0
+"""Seconds for what comes about within ninety on two busy cores."""
 ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"}
 
 
@@ -90,15 +92,15 @@ def node_is_up(name: str) -> bool:
 
 
 def as_root(*command: str) -> None:
-    subprocess.run([*(["sudo", "-n"] if os.geteuid() else []), *command], check=True, timeout=120)
+    subprocess.run([*(["sudo", "-n"] if os.geteuid() else []), *command], check=True, timeout=PATIENCE)
 
 
-def cluster(command: str) -> None:
+def cluster(*command: str) -> None:
     """A command of cluster.py."""
-    as_root(sys.executable, str(CLUSTER), command)
+    as_root(sys.executable, str(CLUSTER), *command)
 
 
-def until(what: Callable[[], bool], said: str, seconds: float = 180) -> None:
+def until(what: Callable[[], bool], said: str, seconds: float = PATIENCE) -> None:
     """Wait for something to be true; an AssertionError if it does not come about."""
     deadline = time.monotonic() + seconds
     while not what():

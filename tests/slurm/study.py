@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -18,8 +19,17 @@ from workflow.runner import ROOT, SMALL, Workflow
 FIRST = 3
 """So many requests of each model are answered at once, the others when its gate opens."""
 
-GPU_MODELS = ("cancelled", "node-down", "timed-out", "out-of-memory", "controller-restarted", "controller-away")
+GPU_MODELS = (
+    "cancelled",
+    "node-crashed",
+    "timed-out",
+    "out-of-memory",
+    "controller-restarted",
+    "controller-away",
+    "node-crashed-and-controller-restarted",
+)
 MODELS = ("snakemake-killed", *GPU_MODELS)
+"""One for each fault."""
 
 CONFIG: dict[str, Any] = {
     "name": "faults",
@@ -35,15 +45,22 @@ class Models:
     """What the server answers. The model's name is in the request."""
 
     def __init__(self, held: bool) -> None:
+        self.held = held
         self.gates = {model: Event() for model in MODELS}
         self.started: Counter[str] = Counter()
-        self.flooded = not held
+        self.flooded: set[str] = set()
         if not held:
             self.open(*MODELS)
 
     def open(self, *models: str) -> None:
         for model in models:
             self.gates[model].set()
+
+    def close(self, model: str) -> None:
+        """As at the beginning."""
+        self.gates[model].clear()
+        del self.started[model]
+        self.flooded.discard(model)
 
     def __call__(self, asked: Asked) -> Happening:
         model = asked.body["model"]
@@ -52,26 +69,21 @@ class Models:
         answer = Completion("Yes" if int(asked.content, 16) % 2 else "No")
         if self.started[model] <= FIRST:
             return answer
-        if model == "out-of-memory" and not self.flooded:
-            self.flooded = True
+        if self.held and model == "out-of-memory" and model not in self.flooded:
+            self.flooded.add(model)
             return Flood(2000)
         return Held(self.gates[model], answer)
 
 
-def times(asked: list[Asked], model: str) -> Counter[str]:
-    """How often each content was put to a model, or answered by it."""
-    return Counter(one.content for one in asked if one.body["model"] == model)
-
-
 def asked_of(server: OpenaiServer, model: str) -> Counter[str]:
     """How often each content was put to a model."""
-    return times(server.asked, model)
+    return Counter(one.content for one in server.asked if one.body["model"] == model)
 
 
 def make_study(folder: Path, server: OpenaiServer) -> Workflow:
     study = Workflow(folder, CONFIG, [])
     for model in MODELS:
-        resources = {"gpu": int(model in GPU_MODELS), "mem_mb": 900, "runtime": 1 if model == "timed-out" else 30}
+        resources = {"gpu": int(model in GPU_MODELS), "mem_mb": 900, "runtime": 30}
         study.add_model(
             model,
             {
@@ -88,15 +100,16 @@ def make_study(folder: Path, server: OpenaiServer) -> Workflow:
 
 
 def make_profile(folder: Path) -> Path:
-    """The project's profile with what a test can't wait for made shorter, and one model's jobs on the second node."""
+    """The project's profile with what a test can't wait for made shorter, and some models' jobs on the second node."""
     profile = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text())
-    profile["slurm-init-seconds-before-status-checks"] = 2
+    profile["slurm-init-seconds-before-status-checks"] = profile["seconds-between-status-checks"] = 2
+    profile["slurm-status-attempts"] = 1
     profile["latency-wait"] = 10
     # By wildcards, as partitions.yaml shows; '' leaves the choice to it.
     profile["set-resources"] = {
         "ask_model": {
-            "slurm_extra": "'-N1 -w n2' if wildcards.model == 'node-down' else '-N1'",
-            "slurm_partition": "'gpu' if wildcards.model in ('node-down', 'cancelled') else ''",
+            "slurm_extra": "'-N1 -w n2' if wildcards.model.startswith('node-crashed') else '-N1'",
+            "slurm_partition": "'gpu' if wildcards.model in ('node-crashed', 'cancelled') else ''",
         }
     }
     folder.mkdir()
@@ -130,6 +143,12 @@ class OnCluster:
     @property
     def said(self) -> str:
         return self.log.read_text()
+
+    def end(self) -> None:
+        """Kill it with its children, if it is still there; its jobs on the cluster know nothing of that."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
     def kept(self, model: str) -> int:
         """Answers in a model's work file."""

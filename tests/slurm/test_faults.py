@@ -1,7 +1,8 @@
-"""What goes wrong on a cluster, on a real SLURM: every fault ends in the tables of an undisturbed run.
+"""What goes wrong on a cluster, on a real SLURM: every fault ends in the answers and tables of an undisturbed run.
 
-One study, one model a fault. Each model answers three requests and then holds back until its fault has happened, so
-that every fault meets a job in the middle: three answers are kept, one request is on its way.
+One scenario per fault, one after the other: a Snakemake of its own asks one model, whose server answers three requests
+and then holds back. So the fault meets a job in the middle: three answers are kept, one request is on its way. The
+cluster is whole again, and empty, before the next scenario begins.
 """
 
 from __future__ import annotations
@@ -9,262 +10,272 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from data.openai_server import OpenaiServer
-from slurm.jobs import ENDED, Job, as_root, cluster, jobs, most_gpus_at_once, node_is_up, until
-from slurm.study import FIRST, GPU_MODELS, MODELS, Models, OnCluster, asked_of, make_profile, make_study, times
+from slurm.jobs import ENDED, Job, as_root, cluster, jobs, node_is_up, until
+from slurm.study import FIRST, GPU_MODELS, MODELS, Models, OnCluster, make_profile, make_study
 from workflow.runner import Workflow
 
 pytestmark = [pytest.mark.slurm, pytest.mark.workflow]
 
-GPUS = 4
-"""Of the cluster: two nodes with two each."""
 IN_VAIN = "SLURM does not say what became of"
 """What Snakemake says when it has asked a controller that does not answer."""
 
 
 @dataclass
-class Story:
-    """What happened, and what was there when it did.
+class Study:
+    """The study with its trials, and what a run of it without a cluster ends in."""
 
-    kept    answers in the work file at the fault
-    states  of the job after its fault
-    asked, answered  how often each content was, by model
-    trials  of each model
-    found   all jobs of the cluster at the end
-    peak    the most GPUs seen in use at once
-    """
+    workflow: Workflow
+    profile: Path
+    models: Models
+    server: OpenaiServer
+    undisturbed: Workflow
 
-    study: Workflow
-    snakemake: OnCluster
-    undisturbed: dict[str, bytes]
-    kept: dict[str, int] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
-    asked: dict[str, Counter[str]] = field(default_factory=dict)
-    answered: dict[str, Counter[str]] = field(default_factory=dict)
-    trials: int = 0
-    found: list[Job] = field(default_factory=list)
-    peak: int = 0
+    @staticmethod
+    def responses(workflow: Workflow, model: str) -> Path:
+        return workflow.results / f"xray/responses/{model}/xray/run-1.parquet"
 
-    def jobs_of(self, model: str) -> list[Job]:
-        return jobs_of(model, self.found)
+    def answers(self, workflow: Workflow, model: str) -> pa.Table:
+        """All that is kept of a model's answers but how long each took, and the hash that its server's port is in."""
+        return pq.read_table(self.responses(workflow, model)).drop_columns(["seconds", "request"])
 
-
-def jobs_of(model: str, found: list[Job]) -> list[Job]:
-    return [job for job in found if "ask_model" in job.what and job.about(model)]
-
-
-def first_job(model: str) -> Job:
-    return jobs_of(model, jobs())[0]
-
-
-def ended(model: str) -> Callable[[], bool]:
-    return lambda: first_job(model).state in ENDED
-
-
-def cancel(story: Story) -> None:
-    as_root("scancel", first_job("cancelled").id)
-    until(ended("cancelled"), "the end of the cancelled job")
-
-
-def set_node_down(story: Story) -> None:
-    as_root("scontrol", "update", "nodename=n2", "state=down", "reason=test")
-    until(lambda: first_job("node-down").state not in ("RUNNING", "COMPLETING"), "the end of the job on the node")
-    # The node comes back when its slurmd reports again, by itself or told so.
-    until(lambda: node_is_up("n2"), "the node's coming back")
-
-
-def restart_controller(story: Story) -> None:
-    cluster("stop-controller")
-    cluster("start-controller")
-
-
-def cut_controller_off(story: Story) -> None:
-    """Until Snakemake has asked in vain, by the shipped settings: SLURM tries for 10 seconds, as at every site."""
-    before = story.snakemake.said.count(IN_VAIN)
-    cluster("stop-controller")
-    until(lambda: story.snakemake.said.count(IN_VAIN) > before, "Snakemake's asking in vain", seconds=240)
-    cluster("start-controller")
-
-
-FAULTS: dict[str, Callable[[Story], None]] = {
-    "cancelled": cancel,
-    "node-down": set_node_down,
-    "controller-restarted": restart_controller,
-    "controller-away": cut_controller_off,
-}
-"""What is done to a job. The others run into their limits by themselves."""
-
-
-def kill_snakemake(story: Story) -> None:
-    """SIGKILL while one job runs, and a second Snakemake that does not know of it."""
-    model, snakemake = "snakemake-killed", story.snakemake
-    snakemake.start(f"results/faults/xray/responses/{model}/xray/run-1.parquet")
-    until(lambda: snakemake.kept(model) == FIRST, "the first answers")
-    os.killpg(snakemake.process.pid, signal.SIGKILL)
-    snakemake.process.wait()
-    story.kept[model] = snakemake.kept(model)
-    story.states[model] = first_job(model).state
-    story.study.run("--unlock")
-    snakemake.start()
-
-
-def go_through(story: Story, models: Models) -> None:
-    """Do every fault as soon as its model's job stands in the middle, and open the gate after it."""
-    left = set(MODELS)
-    deadline = time.monotonic() + 600
-    while left:
-        assert story.snakemake.process.poll() is None, story.snakemake.said
-        assert time.monotonic() < deadline, f"still to come: {left}"
-        found = jobs()
-        story.peak = max(story.peak, sum(job.gpus for job in found if job.state == "RUNNING"))
-        for model in sorted(left):
-            if happens(model, story, found):
-                story.kept.setdefault(model, story.snakemake.kept(model))
-                if model in FAULTS:
-                    FAULTS[model](story)
-                story.states.setdefault(model, first_job(model).state)
-                models.open(model)
-                left.remove(model)
-        time.sleep(0.5)
-
-
-def happens(model: str, story: Story, found: list[Job]) -> bool:
-    """Whether a model's job stands in the middle; of those that run into a limit, whether it has."""
-    if model == "snakemake-killed":
-        return "waiting for its end" in story.snakemake.log_of(model)
-    if model not in FAULTS:
-        return any(job.state in ENDED for job in jobs_of(model, found))
-    return story.snakemake.kept(model) == FIRST
+    @property
+    def snakemake(self) -> OnCluster:
+        return OnCluster(self.workflow, self.profile, self.workflow.folder / "snakemake.txt")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Story, Models, OpenaiServer]]:
-    """The study with its trials, and the tables that it must end in: what needs no cluster."""
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
+    """What needs no cluster."""
     folder = tmp_path_factory.mktemp("faults")
     models = Models(held=True)
     with OpenaiServer(models) as server, OpenaiServer(Models(held=False)) as quiet:
-        study = make_study(folder / "study", server)
-        study.run("trials")
-        snakemake = OnCluster(study, make_profile(folder / "profile"), folder / "snakemake.txt")
-        story = Story(study, snakemake, undisturbed(folder, study, quiet))
-        story.trials = len(times(quiet.completed, MODELS[0]))
-        yield story, models, server
+        workflow = make_study(folder / "study", server)
+        workflow.run("trials")
+        undisturbed = make_study(folder / "undisturbed", quiet)
+        shutil.copytree(workflow.results, undisturbed.results, symlinks=True)
+        undisturbed.run("--rerun-triggers", "mtime")
+        yield Study(workflow, make_profile(folder / "profile"), models, server, undisturbed)
 
 
-@pytest.fixture(scope="module")
-def story(prepared: tuple[Story, Models, OpenaiServer], slurm: None) -> Story:
-    story, models, server = prepared
-    snakemake = story.snakemake
+class Fault:
+    """One model's scenario, from the start of Snakemake to its end."""
+
+    def __init__(self, study: Study, model: str) -> None:
+        self.study, self.model = study, model
+        self.earlier = {job.id for job in jobs()}
+        self.asked_earlier, self.answered_earlier = len(study.server.asked), len(study.server.completed)
+        self.snakemake = study.snakemake
+
+    def begin(self) -> None:
+        """Ask the model on the cluster, until its job stands in the middle."""
+        # A scenario may be repeated.
+        shutil.rmtree(self.study.workflow.results / f"xray/responses/{self.model}", ignore_errors=True)
+        shutil.rmtree(self.study.workflow.results / f"work/xray/{self.model}", ignore_errors=True)
+        self.study.models.close(self.model)
+        self.start()
+        until(lambda: self.holds() or self.snakemake.process.poll() is not None, "the first answers")
+        assert self.holds(), self.snakemake.said + self.study.workflow.logs()
+        assert [job.state for job in self.jobs] == ["RUNNING"]
+
+    def start(self) -> None:
+        self.snakemake.start(str(self.study.responses(self.study.workflow, self.model).relative_to(self.folder)))
+
+    @property
+    def folder(self) -> Path:
+        return self.study.workflow.folder
+
+    def holds(self) -> bool:
+        """Whether three answers are kept and one request is on its way, or one that never ends."""
+        return self.snakemake.kept(self.model) == FIRST and self.asked.total() > FIRST
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The model's jobs of this scenario, in their order."""
+        return [job for job in jobs() if job.id not in self.earlier]
+
+    @property
+    def asked(self) -> Counter[str]:
+        """How often each content was asked in this scenario."""
+        found = self.study.server.asked[self.asked_earlier :]
+        return Counter(one.content for one in found if one.body["model"] == self.model)
+
+    @property
+    def answered(self) -> Counter[str]:
+        found = self.study.server.completed[self.answered_earlier :]
+        return Counter(one.content for one in found if one.body["model"] == self.model)
+
+    def until_ended(self) -> None:
+        """Until the first job has, with nothing kept that was not kept before."""
+        until(lambda: self.jobs[0].state in ENDED, "the end of the first job")
+        assert self.snakemake.kept(self.model) == FIRST
+
+    def end_well(self, cut_short: int) -> list[Job]:
+        """The model's jobs, after all has gone on to the end: nothing answered is asked again, no answer has changed.
+
+        cut_short   attempts that were ended with a request on its way, which is sent once more
+        """
+        self.study.models.open(self.model)
+        assert self.snakemake.process.wait(timeout=1500) == 0, self.snakemake.said + self.study.workflow.logs()
+        trials = len(self.asked)
+        assert trials > FIRST + 1
+        assert self.answered == dict.fromkeys(self.asked, 1)
+        assert self.asked.total() == trials + cut_short
+        assert self.study.answers(self.study.workflow, self.model) == (
+            self.study.answers(self.study.undisturbed, self.model)
+        )
+        found = self.jobs
+        assert {job.nodes for job in found} <= {"n1", "n2"}, "every job stays on one node"
+        assert {(job.partition, job.gpus) for job in found} == {("gpu", 1) if self.model in GPU_MODELS else ("cpu", 0)}
+        return found
+
+
+@pytest.fixture
+def fault(request: pytest.FixtureRequest, study: Study, slurm: None) -> Iterator[Fault]:
+    """A model's job in the middle; whatever comes of it, the cluster is whole after it."""
+    model = request.param
+    assert [job for job in jobs() if job.state not in ENDED] == [], "no scenario begins before the last one has ended"
+    scenario = Fault(study, model)
     try:
-        kill_snakemake(story)
-        go_through(story, models)
-        snakemake.process.wait(timeout=300)
+        scenario.begin()
+        yield scenario
     finally:
-        models.open(*MODELS)
-        if snakemake.process.poll() is None:
-            os.killpg(snakemake.process.pid, signal.SIGKILL)
-    assert snakemake.process.returncode == 0, snakemake.said + story.study.logs()
-    story.found = jobs()
-    story.asked = {model: asked_of(server, model) for model in MODELS}
-    story.answered = {model: times(server.completed, model) for model in MODELS}
-    return story
+        study.models.open(model)
+        if scenario.snakemake.process.poll() is None:
+            scenario.snakemake.end()
+            study.workflow.run("--unlock")
+        cluster("repair")
 
 
-def undisturbed(folder: Path, study: Workflow, server: OpenaiServer) -> dict[str, bytes]:
-    """The tables of the same trials, put to models that answer at once, without a cluster."""
-    other = make_study(folder / "undisturbed", server)
-    shutil.copytree(study.results, other.results, symlinks=True)
-    other.run("--rerun-triggers", "mtime")
-    return other.tables()
+def meets(model: str) -> pytest.MarkDecorator:
+    """The test goes through this model's scenario."""
+    return pytest.mark.parametrize("fault", [model], indirect=True, ids=[""])
 
 
-STATES = {
-    "cancelled": "CANCELLED",
-    "node-down": "PENDING",
-    "timed-out": "TIMEOUT",
-    "out-of-memory": "FAILED",
-    "controller-restarted": "RUNNING",
-    "controller-away": "RUNNING",
-    "snakemake-killed": "RUNNING",
-}
-"""A job whose node fails is queued again by SLURM, one whose controller goes runs on. Without cgroups, as here, SLURM
-kills the step that took too much memory, and its job has failed."""
+@meets("cancelled")
+def test_a_cancelled_job_is_tried_again(fault: Fault):
+    as_root("scancel", fault.jobs[0].id)
+    fault.until_ended()
+    assert [job.state for job in fault.end_well(cut_short=1)] == ["CANCELLED", "COMPLETED"]
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_fault_met_the_job_in_the_middle(story: Story, model: str):
-    """A request that was on its way may have come back after the warning."""
-    assert story.states[model] == STATES[model]
-    assert FIRST <= story.kept[model] <= FIRST + 1 < story.trials
+@meets("timed-out")
+def test_a_job_that_ran_out_of_time_gets_twice_the_time(fault: Fault):
+    """Its limit is moved to where it stands, since SLURM counts in minutes."""
+    (job,) = fault.jobs
+    assert job.limit == "00:30:00"
+    as_root("scontrol", "update", f"jobid={job.id}", "endtime=now+1seconds")
+    fault.until_ended()
+    first, second = fault.end_well(cut_short=1)
+    assert (first.state, second.state, second.limit) == ("TIMEOUT", "COMPLETED", "01:00:00")
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_no_request_that_was_answered_is_asked_again(story: Story, model: str):
-    """At most the one request that was on its way when an attempt was ended is sent once more."""
-    assert len(story.asked[model]) == story.trials
-    assert story.answered[model] == dict.fromkeys(story.asked[model], 1)
-    attempts = story.jobs_of(model)
-    cut_short = sum(job.state != "COMPLETED" for job in attempts) + sum(job.restarts for job in attempts)
-    assert (cut_short == 0) == (STATES[model] == "RUNNING")
-    assert story.asked[model].total() - story.trials <= cut_short
+@meets("out-of-memory")
+def test_a_job_that_ran_out_of_memory_gets_twice_the_memory(fault: Fault):
+    """Without cgroups, as here, SLURM kills the step that took too much memory, and its job has failed."""
+    fault.until_ended()
+    first, second = fault.end_well(cut_short=1)
+    assert [(job.state, job.memory) for job in (first, second)] == [("FAILED", "900M"), ("COMPLETED", "1800M")]
+    assert "xceeded" in first.out.read_text() and "memory limit" in first.out.read_text()
 
 
-def test_all_end_in_the_tables_of_an_undisturbed_run(story: Story):
-    assert len(story.undisturbed) > 10
-    assert story.study.tables() == story.undisturbed
+def crash_node(fault: Fault) -> None:
+    """All that runs on n2 ends at once; SLURM is told at once, where it would find out in 5 minutes."""
+    cluster("crash-node", "n2")
+    as_root("scontrol", "update", "nodename=n2", "state=down", "reason=test")
+    until(lambda: fault.jobs[0].state == "PENDING", "the job's being queued again")
+    assert fault.snakemake.kept(fault.model) == FIRST
 
 
-def test_a_cancelled_job_is_tried_again(story: Story):
-    assert [job.state for job in story.jobs_of("cancelled")] == ["CANCELLED", "COMPLETED"]
+def bring_node_back(fault: Fault) -> None:
+    cluster("start-node", "n2")
+    until(lambda: node_is_up("n2"), "the node's coming back")
+    # SLURM lets a job that it has queued again wait for what it may have left behind, which here is nothing.
+    as_root("scontrol", "update", f"jobid={fault.jobs[0].id}", "starttime=now")
 
 
-def test_a_job_whose_node_fails_is_started_again_by_slurm_and_awaited_by_snakemake(story: Story):
-    (job,) = story.jobs_of("node-down")
+@meets("node-crashed")
+def test_a_job_whose_node_fails_is_started_again_by_slurm_and_awaited_by_snakemake(fault: Fault):
+    crash_node(fault)
+    bring_node_back(fault)
+    (job,) = fault.end_well(cut_short=1)
     assert (job.state, job.restarts, job.nodes) == ("COMPLETED", 1, "n2")
 
 
-def test_a_job_that_ran_out_of_time_gets_twice_the_time(story: Story):
-    found = story.jobs_of("timed-out")
-    assert [(job.state, job.limit) for job in found] == [("TIMEOUT", "00:01:00"), ("COMPLETED", "00:02:00")]
+@meets("node-crashed-and-controller-restarted")
+def test_a_job_whose_node_fails_while_the_controller_is_restarted_is_started_again_too(fault: Fault):
+    """Two faults at once: what the controller has saved is enough to start the job once more, and only once."""
+    crash_node(fault)
+    cluster("stop-controller")
+    cluster("start-controller")
+    bring_node_back(fault)
+    (job,) = fault.end_well(cut_short=1)
+    assert (job.state, job.restarts, job.nodes) == ("COMPLETED", 1, "n2")
 
 
-def test_a_job_that_ran_out_of_memory_gets_twice_the_memory(story: Story):
-    found = story.jobs_of("out-of-memory")
-    assert [(job.state, job.memory) for job in found] == [("FAILED", "900M"), ("COMPLETED", "1800M")]
-    assert "xceeded" in found[0].out.read_text() and "memory limit" in found[0].out.read_text()
+@meets("controller-restarted")
+def test_a_job_outlives_the_controllers_restart(fault: Fault):
+    cluster("stop-controller")
+    cluster("start-controller")
+    assert [job.state for job in fault.jobs] == ["RUNNING"]
+    assert [(job.state, job.restarts) for job in fault.end_well(cut_short=0)] == [("COMPLETED", 0)]
 
 
-@pytest.mark.parametrize("model", ["controller-restarted", "controller-away"])
-def test_a_job_outlives_the_controller(story: Story, model: str):
-    assert [job.state for job in story.jobs_of(model)] == ["COMPLETED"]
+@meets("controller-away")
+def test_a_job_and_snakemake_outlive_a_controller_that_is_away(fault: Fault):
+    """Until Snakemake has asked in vain: SLURM itself tries for 10 seconds, as at every site."""
+    before = fault.snakemake.said.count(IN_VAIN)
+    cluster("stop-controller")
+    until(lambda: fault.snakemake.said.count(IN_VAIN) > before, "Snakemake's asking in vain")
+    assert fault.snakemake.kept(fault.model) == FIRST
+    cluster("start-controller")
+    assert [(job.state, job.restarts) for job in fault.end_well(cut_short=0)] == [("COMPLETED", 0)]
 
 
-def test_a_job_whose_snakemake_was_killed_runs_on_and_the_next_one_takes_over_its_answers(story: Story):
-    assert [job.state for job in story.jobs_of("snakemake-killed")] == ["COMPLETED", "COMPLETED"]
-    assert story.study.asked("snakemake-killed", "xray") == (0, story.trials)
+@meets("snakemake-killed")
+def test_a_job_whose_snakemake_was_killed_runs_on_and_the_next_one_takes_over_its_answers(fault: Fault):
+    """SIGKILL while the job runs, and a second Snakemake that does not know of it."""
+    os.killpg(fault.snakemake.process.pid, signal.SIGKILL)
+    fault.snakemake.process.wait()
+    fault.study.workflow.run("--unlock")
+    fault.start()
+    until(
+        lambda: "waiting for its end" in fault.snakemake.log_of(fault.model), "the second job's waiting for the first"
+    )
+    assert [job.state for job in fault.jobs] == ["RUNNING", "RUNNING"]
+    assert fault.snakemake.kept(fault.model) == FIRST
+    found = fault.end_well(cut_short=0)
+    assert [(job.state, job.restarts) for job in found] == [("COMPLETED", 0)] * 2
+    assert fault.study.workflow.asked(fault.model, "xray") == (0, len(fault.asked))
 
 
-def test_jobs_that_ask_for_a_gpu_have_one_in_the_partition_that_has_them(story: Story):
-    for model in GPU_MODELS:
-        assert {(job.partition, job.gpus) for job in story.jobs_of(model)} == {("gpu", 1)}
-    others = [job for job in story.found if not any(job.about(model) for model in GPU_MODELS)]
-    assert {(job.partition, job.gpus) for job in others} == {("cpu", 0)}
-    assert len(others) > 4
-
-
-def test_no_more_jobs_with_gpus_run_at_once_than_there_are_gpus(story: Story):
-    """Six asked for one; all four were in use."""
-    assert most_gpus_at_once(story.found) <= GPUS
-    assert story.peak == GPUS
-
-
-def test_every_job_stays_on_one_node(story: Story):
-    assert {job.nodes for job in story.found} <= {"n1", "n2"}
+def test_all_end_in_the_tables_of_an_undisturbed_run(study: Study, slurm: None):
+    """What the faults have left is gone on with to the end, and no answer that is there is asked for again."""
+    study.models.open(*MODELS)
+    there = {model for model in MODELS if study.responses(study.workflow, model).exists()}
+    before = len(study.server.asked)
+    earlier = {job.id for job in jobs()}
+    snakemake = study.snakemake
+    snakemake.start()
+    try:
+        assert snakemake.process.wait(timeout=1500) == 0, snakemake.said + study.workflow.logs()
+    finally:
+        snakemake.end()
+    assert {one.body["model"] for one in study.server.asked[before:]} == set(MODELS) - there
+    tables = study.undisturbed.tables()
+    assert len(tables) > 10
+    assert study.workflow.tables() == tables
+    found = [job for job in jobs() if job.id not in earlier]
+    assert {job.state for job in found} == {"COMPLETED"}
+    found = [job for job in found if "ask_model" not in job.what]
+    assert {job.what for job in found} >= {"rule_make_tables", "rule_draw_figures", "rule_write_report"}
+    assert {(job.partition, job.gpus) for job in found} == {("cpu", 0)}
