@@ -24,6 +24,7 @@ import pytest
 
 from data.checkpoints import make_checkpoint
 from data.trials import make_model, make_trial, picture_block
+from lacking import interpreter
 from overread.backends.vllm import reference
 from overread.backends.vllm.parity import chosen
 from overread.backends.vllm.reference import Probe
@@ -39,17 +40,6 @@ PIXELS = {"qwen2.5-vl": {"min_pixels": 28 * 28, "max_pixels": 3 * 28 * 28}}
 """Where a processor takes limits: here one to three tokens a picture, which would cost four and more by themselves."""
 PATIENCE = 400.0
 """Seconds that a process may take on a busy machine."""
-
-
-def interpreter() -> Path:
-    """That of vLLM's environment. Without it the tests are skipped, and in CI they fail."""
-    path = Path(os.environ.get("OVERREAD_VLLM_PYTHON") or ROOT / ".venv-vllm" / "bin" / "python")
-    if not path.exists():
-        lacking = f"no {path}: `make vllm` makes it, or OVERREAD_VLLM_PYTHON names an interpreter that has vLLM"
-        if os.environ.get("CI"):
-            pytest.fail(lacking)
-        pytest.skip(lacking)
-    return path
 
 
 @dataclass
@@ -179,7 +169,7 @@ def without_pictures(trial: Trial) -> Trial:
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    processes = Processes(tmp_path_factory.mktemp("vllm"), interpreter())
+    processes = Processes(tmp_path_factory.mktemp("vllm"), interpreter("OVERREAD_VLLM_PYTHON", ".venv-vllm"))
     folder = processes.folder
     for kind in (*KINDS, "gemma3"):
         make_checkpoint(kind, folder / kind)

@@ -1,7 +1,6 @@
 import csv
 import importlib.util
 import json
-import os
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from lacking import interpreter
 from overread.config.curation import Release
 from overread.core.errors import BadInput
 from overread.core.records import Picture, Question, Study
@@ -395,14 +395,13 @@ for order in ("shuffled", "as-written"):
 }
 
 
-EXPORTS_PYTHON = Path(os.environ.get("OVERREAD_EXPORTS_PYTHON", ROOT / ".venv-exports" / "bin" / "python"))
+EXPORTS_PYTHON = interpreter("OVERREAD_EXPORTS_PYTHON", ".venv-exports")
 """An interpreter that has the packages; they can't be installed beside Overread's own pins."""
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("package", sorted(READERS))
 def test_the_export_loads_in_the_real_package(package, tmp_path):
-    assert EXPORTS_PYTHON.exists(), f"no {EXPORTS_PYTHON}: run `make exports`, or name one in OVERREAD_EXPORTS_PYTHON"
     out = with_pictures(tmp_path)
     done = subprocess.run(
         [EXPORTS_PYTHON, "-c", READERS[package]], cwd=out, capture_output=True, text=True, timeout=600
