@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "workflow"))
 
 from overread import config as overread_config
 from overread import plan
-from overread.core import frozen
+from overread.core import frozen, resources
 from overread.core.errors import OverreadError
 from overread.estimates import tables
 from overread.images.segmentation import SOURCES as SEGMENTATION_SOURCES
@@ -51,7 +51,6 @@ if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules
     group_afresh(sys.modules["snakemake.dag"].DAG)
 
 RESULTS = f"results/{study.name}"
-PROMPTS = ROOT / "config" / "prompts"
 PROVENANCE = Path(RESULTS, "provenance")
 
 code_now = frozen.code(ROOT)
@@ -227,7 +226,7 @@ def paper_of(dataset):
 
 def prompt_folders():
     """Where templates are looked for: the user's own folder goes before Overread's."""
-    return [PROMPTS] if study.prompts is None else [Path(study.prompts), PROMPTS]
+    return [resources.PROMPTS] if study.prompts is None else [Path(study.prompts), resources.PROMPTS]
 
 
 def templates_of(wildcards):
@@ -238,7 +237,7 @@ def finding_words(wildcards):
     """The file with the words that mention a finding, for a report that is edited."""
     if study.settings[wildcards.setting].report in PLAIN_REPORTS:
         return []
-    return study.reports.findings or str(ROOT / "config" / "findings.yaml")
+    return study.reports.findings or str(resources.FINDINGS)
 
 
 def report_options(wildcards, input):

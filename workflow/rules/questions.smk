@@ -65,7 +65,7 @@ rule generate_questions:
     input:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         weights=lambda wc: weights_in(generation(wc.dataset).author),
-        prompt=PROMPTS / "generate.j2",
+        prompt=resources.PROMPTS / "generate.j2",
     output:
         candidates=f"{RESULTS}/{{dataset}}/questions/generated.jsonl",
         replies=f"{RESULTS}/{{dataset}}/questions/generated.replies.jsonl",
@@ -101,7 +101,7 @@ rule validate_questions:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         candidates=rules.generate_questions.output.candidates,
         weights=lambda wc: weights_in(generation(wc.dataset).validator),
-        prompt=PROMPTS / "validate.j2",
+        prompt=resources.PROMPTS / "validate.j2",
     output:
         candidates=f"{RESULTS}/{{dataset}}/questions/validated.jsonl",
         replies=f"{RESULTS}/{{dataset}}/questions/validated.replies.jsonl",
@@ -136,7 +136,7 @@ rule filter_questions:
     input:
         candidates=rules.validate_questions.output.candidates,
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
-        rules=lambda wc: generation(wc.dataset).rules or str(ROOT / "config" / "filter.yaml"),
+        rules=lambda wc: generation(wc.dataset).rules or str(resources.FILTER),
     output:
         kept=f"{RESULTS}/{{dataset}}/questions/kept.jsonl",
         beside=multiext(
@@ -172,7 +172,7 @@ rule apply_review:
     input:
         kept=rules.filter_questions.output.kept,
         sheets=lambda wc: sorted(generation(wc.dataset).review.decisions),
-        rules=lambda wc: generation(wc.dataset).rules or str(ROOT / "config" / "filter.yaml"),
+        rules=lambda wc: generation(wc.dataset).rules or str(resources.FILTER),
     output:
         questions=f"{RESULTS}/{{dataset}}/questions.jsonl",
         decided=f"{RESULTS}/{{dataset}}/questions/decided.csv",

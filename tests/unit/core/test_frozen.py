@@ -116,8 +116,8 @@ def test_only_code_is_frozen(tmp_path: Path) -> None:
     for name in (
         "workflow/overread/__pycache__/a.cpython-311.pyc", "workflow/overread/__pycache__/a.py", "tests/a.py",
         "workflow/overread/.a.py.swp", "workflow/overread/.#a.py", "workflow/overread/#a.py#",
-        "workflow/overread/a.py~", "workflow/overread_viewer/app.py", "results/x/a.csv", "config/prompts/a.j2",
-        "workflow/rules/.snakemake/a.smk",
+        "workflow/overread/a.py~", "workflow/overread_viewer/app.py", "results/x/a.csv",
+        "workflow/overread/resources/prompts/a.j2", "workflow/rules/.snakemake/a.smk",
     ):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("changed")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from overread.config import FINDINGS
 from overread.core.errors import BadInput
 from overread.sources.open_i.mesh import MeshLabels, read_mesh
+from overread.sources.open_i.section import OWN_MESH
 
-FILE = Path(__file__).resolve().parents[3] / "config" / "open-i-mesh.yaml"
+FILE = OWN_MESH
 MESH = read_mesh(FILE)
 
 

@@ -16,8 +16,6 @@ from overread.sources.open_i.reader import image_key, read
 from overread.sources.open_i.section import OpenI
 from overread.sources.shared.remarks import Remarks
 
-MESH = Path(__file__).resolve().parents[3] / "config" / "open-i-mesh.yaml"
-
 
 @pytest.fixture
 def release(tmp_path: Path) -> OpenIRelease:
@@ -29,7 +27,7 @@ def section(release: OpenIRelease, **more: Any) -> OpenI:
         "source": "open-i",
         "root": str(release.root),
         "projections": str(release.write_projections()),
-        "mesh": str(MESH),
+        "mesh": "own",
         "questions": {"origin": "findings", "not_mentioned": "leave-out"},
         **more,
     }

@@ -96,7 +96,7 @@ class GeneratedQuestions(Section):
         default="medium", description="of the validator, where it takes one"
     )
     rules: FilePath | None = Field(
-        default=None, description="YAML with the checks and keywords; else Overread's own config/filter.yaml"
+        default=None, description="YAML with the checks and keywords; else Overread's own filter.yaml"
     )
     review: Review = Review()
     release: Release | None = Field(default=None, description="how the questions are released; none: they are not")

@@ -99,7 +99,7 @@ class Reports(Section):
         description="folder with a model's tokenizer.json: lengths are matched in its tokens, else in words",
     )
     findings: FilePath | None = Field(
-        default=None, description="YAML with the words that mention a finding; else Overread's own config/findings.yaml"
+        default=None, description="YAML with the words that mention a finding; else Overread's own findings.yaml"
     )
 
 

@@ -25,8 +25,9 @@ from overread.core.records import replacing
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = ("Snakefile", "workflow/rules", "workflow/overread", "workflow/overread_phantom")
-"""What is frozen. Prompts, words and model files are inputs of the jobs: Snakemake looks after those. No job runs the
-viewer."""
+"""What is frozen. Model files are inputs of the jobs: Snakemake looks after those. No job runs the viewer."""
+INPUTS = "workflow/overread/resources/"
+"""Nor are prompts and words frozen, which are inputs of the jobs too."""
 ENDINGS = (".py", ".smk", ".j2", ".css", ".csv", "")
 FOLDER_VARIABLE = "OVERREAD_PROVENANCE"
 """Environment variable of a run's jobs: the folder of the records. Only Snakemake's shell prefix sets it."""
@@ -52,7 +53,7 @@ def code(root: Path = ROOT) -> dict[str, str]:
         for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
             name = file.relative_to(root).as_posix()
             hidden = any(each.startswith((".", "#", "__pycache__")) for each in name.split("/"))
-            if file.suffix in ENDINGS and not hidden and file.is_file():
+            if file.suffix in ENDINGS and not hidden and not name.startswith(INPUTS) and file.is_file():
                 found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
     return found
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from overread.curation.review import Rule
     from overread.estimates.agreement import Level
 
-RulesFile = Annotated[Path | None, typer.Option("--rules", help="the rules; else Overread's own config/filter.yaml")]
+RulesFile = Annotated[Path | None, typer.Option("--rules", help="the rules; else Overread's own filter.yaml")]
 
 
 def register(app: typer.Typer) -> None:

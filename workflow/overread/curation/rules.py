@@ -1,4 +1,4 @@
-"""The rules for generated questions, from a YAML file: `config/filter.yaml` is the one that comes with Overread.
+"""The rules for generated questions, from a YAML file: `resources/filter.yaml` is the one that comes with Overread.
 
 Terms are lists of words in the file's own small language:
 
@@ -19,11 +19,12 @@ import yaml
 from pydantic import Field, ValidationError, field_validator
 
 from overread.config import Section
+from overread.core import resources
 from overread.core.errors import BadInput
 from overread.core.records import one_line
 from overread.core.text import plain
 
-OWN_RULES = Path(__file__).resolve().parents[3] / "config" / "filter.yaml"
+OWN_RULES = resources.FILTER
 """The rules that come with Overread."""
 
 Part = Literal["stem", "options", "answer"]

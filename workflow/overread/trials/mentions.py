@@ -1,4 +1,4 @@
-"""Whether a sentence of a report mentions a finding, by the words of a YAML file: `config/findings.yaml` is Overread's.
+"""Whether a sentence of a report mentions a finding, by the words of a YAML file: Overread's, or a study's own.
 
 A mention is a mention whether it is affirmed, denied or doubted: "no evidence of effusion" speaks of effusion. The file
 explains its own notation.
@@ -15,10 +15,11 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from overread.config import read_yaml
+from overread.core import resources
 from overread.core.errors import BadInput
 from overread.core.records import one_line
 
-OWN_FINDINGS = Path(__file__).resolve().parents[3] / "config" / "findings.yaml"
+OWN_FINDINGS = resources.FINDINGS
 """The words that come with Overread."""
 
 FUZZY_FROM, FUZZY_TWICE_FROM = 6, 11

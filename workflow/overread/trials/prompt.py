@@ -1,4 +1,4 @@
-"""The blocks of a prompt, from the templates of `config/prompts`.
+"""The blocks of a prompt, from the templates of `resources/prompts` or a study's own folder.
 
 Each text block is one template; a template that renders to nothing gives no block. The order of blocks is part of the
 trial and is never changed for speed.
@@ -13,10 +13,11 @@ from typing import Any
 import jinja2
 
 from overread.config import Setting
+from overread.core import resources
 from overread.core.errors import BadInput
 from overread.core.records import Block, Picture, Question, Role
 
-OWN_PROMPTS = Path(__file__).resolve().parents[3] / "config" / "prompts"
+OWN_PROMPTS = resources.PROMPTS
 """The templates that come with Overread."""
 
 

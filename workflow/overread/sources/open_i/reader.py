@@ -105,7 +105,7 @@ class _Source:
         self.images_at = DataRoot(at, follow_links=section.follow_links)
         self.files = _pngs(at, deeper=section.images is None)
         self.views = _projections(section, remarks)
-        self.mesh: MeshLabels | None = read_mesh(Path(section.mesh)) if section.mesh is not None else None
+        self.mesh: MeshLabels | None = read_mesh(Path(section.mesh_file)) if section.mesh_file is not None else None
         self.table = _labels(Path(section.labels), remarks) if section.labels is not None else None
 
     def frontal(self, report: Report) -> tuple[Path | None, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -12,10 +13,12 @@ from overread.core.records import Modality
 from overread.sources.shared.columns import Column
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from overread.core.records import Study
     from overread.sources.shared.remarks import Remarks
+
+
+OWN_MESH = Path(__file__).parent / "mesh.yaml"
+"""Which MeSH terms stand for which finding."""
 
 
 class ProjectionColumns(Section):
@@ -39,10 +42,12 @@ class OpenI(Folder):
         default=("frontal", "PA", "AP"), description="what the table calls a frontal image, in any case"
     )
     images: FilePath | None = Field(default=None, description="folder of the PNG files; else looked for in root")
-    mesh: FilePath | None = Field(default=None, description="YAML that maps MeSH terms to findings: open-i-mesh.yaml")
+    mesh: Literal["own"] | FilePath | None = Field(
+        default=None, description="YAML that maps MeSH terms to findings; `own` is the one that comes with Overread"
+    )
     labels: FilePath | None = Field(default=None, description="CSV with a study and the findings a row")
 
-    labels_are_named_by: ClassVar[str] = "'mesh' (open-i-mesh.yaml) or 'labels'"
+    labels_are_named_by: ClassVar[str] = "'mesh' (`own`, or a file) or 'labels'"
     blank_is_not_mentioned: ClassVar[bool] = False
 
     @model_validator(mode="after")
@@ -57,7 +62,11 @@ class OpenI(Folder):
 
     @property
     def also_read(self) -> dict[str, str]:
-        return named(projections=self.projections, images=self.images, mesh=self.mesh, labels=self.labels)
+        return named(projections=self.projections, images=self.images, mesh=self.mesh_file, labels=self.labels)
+
+    @property
+    def mesh_file(self) -> str | None:
+        return str(OWN_MESH) if self.mesh == "own" else self.mesh
 
     @property
     def folders(self) -> tuple[str, ...]:
