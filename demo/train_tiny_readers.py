@@ -26,6 +26,8 @@ from demo.training.learning import Pupil, learn_to_see, packed
 from demo.training.pictures import Studies, draw
 from demo.training.prompts import Asker, Example, corpus
 
+from overread.core.outputs import OutputFolder
+
 SEED = 1_000_003
 """Of the studies to learn from; the held-out ones have another, the demo has 1."""
 
@@ -137,14 +139,15 @@ def check_packing(network: Any, processor: Any, asker: Asker) -> None:
 
 def save(network: Any, processor: Any, folder: Path) -> None:
     """In bfloat16: half the size, and the rounding is far below what the readers' answers depend on."""
+    own = OutputFolder(folder, "train tiny readers")
+    own.clear()
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        old.unlink()
     network.to(torch.bfloat16).save_pretrained(folder)
     network.to(torch.float32)
     processor.save_pretrained(folder)
     for file in folder.iterdir():
         file.chmod(0o644)
+    own.adopt()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from typer.main import get_command
 from overread import __version__
 from overread.core.errors import OverreadError, unknown
 from overread.core.frozen import check_frozen_code
+from overread.core.outputs import keep_inputs
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -60,6 +61,8 @@ class Commands(TyperGroup):
             found = self.added[cmd_name].load()
         else:
             return None
+        for each in found.registered_commands:
+            each.callback = keep_inputs(each.callback)
         command = get_command(found)
         command.name = cmd_name
         return command

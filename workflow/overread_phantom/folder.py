@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from overread.core.errors import BadInput
+from overread.core.outputs import OutputFolder
 from overread.core.records import Question, replacing, write_questions
-from overread.sources.shared.marker import is_semi_synthetic, mark
+from overread.sources.shared.marker import mark
 from overread_phantom import diffusion, grammar
 from overread_phantom.anatomy import AFFINE, GRID, load_anatomy, patient_box, tissue_slice
 from overread_phantom.contrast import ALL, MAIN, signals, tumour_slice
 from overread_phantom.quantise import Scale
 from overread_phantom.tumour import Facts, PlantedTumour, generator
+
+COMMAND = "studies phantom"
+"""Whose manifest lies in the folder."""
 
 TRUTH = "truth.csv"
 SCANS = "UCSF-PDGM-v5"
@@ -54,15 +56,14 @@ COMPRESSION = 1
 
 
 def begin(folder: Path) -> None:
-    """An empty folder with the marker. What an earlier run made there is removed, and nothing else ever is."""
-    if folder.is_dir() and any(folder.iterdir()):
-        if not is_semi_synthetic(folder):
-            raise BadInput(f"{folder}: is not empty and was not made by the phantom; name an empty or a new folder")
-        for path in (folder / SCANS, folder / "reports"):
-            shutil.rmtree(path, ignore_errors=True)
-        for name in (METADATA, "questions.jsonl", TRUTH):
-            (folder / name).unlink(missing_ok=True)
-    mark(folder, SENTENCE)
+    """An empty folder with the marker. What an earlier run made there is removed, and nothing else ever is.
+
+    raises  BadInput for a folder with any other file
+    """
+    own = OutputFolder(folder, COMMAND)
+    own.clear()
+    with own.guarding():
+        mark(folder, SENTENCE)
 
 
 def write_study(planted: PlantedTumour, folder: Path, *, everything: bool = False) -> list[Question]:
@@ -71,26 +72,31 @@ def write_study(planted: PlantedTumour, folder: Path, *, everything: bool = Fals
     everything  all 23 files of a study of the release, and the directions of its diffusion series; else the seven main
                 series and two masks
     """
+    with OutputFolder(folder, COMMAND).guarding():
+        return _write_study(planted, folder, everything=everything)
+
+
+def _write_study(planted: PlantedTumour, folder: Path, *, everything: bool) -> list[Question]:
     scans = folder / SCANS / f"{planted.study}_nifti"
-    scans.mkdir(parents=True, exist_ok=True)
     stored, scales = volumes(planted, ALL if everything else MAIN, parenchyma=everything)
     for name, volume in stored.items():
         scale = scales[name]
-        (scans / f"{planted.study}_{name}.nii.gz").write_bytes(nifti(volume, scale.slope, scale.intercept))
+        with replacing(scans / f"{planted.study}_{name}.nii.gz") as temporary:
+            temporary.write_bytes(nifti(volume, scale.slope, scale.intercept))
     if everything:
         _write_diffusion(planted, stored, scales, scans)
     written = grammar.report(planted)
-    reports = folder / "reports"
-    reports.mkdir(exist_ok=True)
-    (reports / f"{planted.study}.txt").write_text(written.text, encoding="utf-8")
+    with replacing(folder / "reports" / f"{planted.study}.txt") as temporary:
+        temporary.write_text(written.text, encoding="utf-8")
     return grammar.questions(planted, written)
 
 
 def finish(folder: Path, planted: Sequence[PlantedTumour], questions: Iterable[Question]) -> None:
     """The tables of the whole data set."""
-    write_questions(questions, folder / "questions.jsonl")
-    _write_csv(folder / METADATA, METADATA_COLUMNS, [_metadata(one) for one in planted])
-    _write_csv(folder / TRUTH, TRUTH_COLUMNS, [_truth(one) for one in planted])
+    with OutputFolder(folder, COMMAND).guarding():
+        write_questions(questions, folder / "questions.jsonl")
+        _write_csv(folder / METADATA, METADATA_COLUMNS, [_metadata(one) for one in planted])
+        _write_csv(folder / TRUTH, TRUTH_COLUMNS, [_truth(one) for one in planted])
 
 
 def volumes(
@@ -133,10 +139,12 @@ def _write_diffusion(
     }
     volumes = diffusion.scan(signal["T2"], signal["DWI"], planted.seed, planted.index)
     path = scans / f"{planted.study}_{diffusion.NAME}.nii.gz"
-    path.write_bytes(nifti(volumes, 1.0, 0.0, diffusion.grid()))
+    with replacing(path) as temporary:
+        temporary.write_bytes(nifti(volumes, 1.0, 0.0, diffusion.grid()))
     rows = diffusion.directions(planted.seed, planted.index)
     text = "".join(" ".join(f"{value:.6f}" for value in row) + "\n" for row in rows)
-    (scans / f"{planted.study}_DTI_eddy.eddy_rotated_bvecs").write_text(text, encoding="utf-8")
+    with replacing(scans / f"{planted.study}_DTI_eddy.eddy_rotated_bvecs") as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def nifti(

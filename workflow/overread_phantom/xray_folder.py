@@ -11,7 +11,6 @@ import gzip
 import hashlib
 import io
 import json
-import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,13 +20,16 @@ from pathlib import Path
 
 import numpy as np
 
-from overread.core.errors import BadInput
+from overread.core.outputs import OutputFolder
 from overread.core.records import replacing
-from overread.sources.shared.marker import is_semi_synthetic, mark
+from overread.sources.shared.marker import mark
 from overread_phantom.xray import PLANTED, PlantedStudy, draw_study, radiograph, study_count
 from overread_phantom.xray_base import FULL, base, base_file
 
 FIRST_PATIENT, FIRST_STUDY = 90_000_001, 95_000_001
+
+COMMAND = "studies phantom"
+"""Whose manifest lies in the folder."""
 
 PREFIX = "mimic-cxr-2.0.0"
 
@@ -57,7 +59,14 @@ def write_folder(seed: int, patients: int, folder: Path, workers: int = 1) -> No
     raises  BadInput if the base's package is missing, or if the folder holds something that the phantom did not make
     """
     base_file()  # a missing package is told at once, not by a worker
-    _begin(folder)
+    own = OutputFolder(folder, COMMAND)
+    own.clear()
+    with own.guarding():
+        mark(folder, SENTENCE)
+        _write(seed, patients, folder, workers)
+
+
+def _write(seed: int, patients: int, folder: Path, workers: int) -> None:
     studies = [
         draw_study(seed, index, number) for index in range(patients) for number in range(study_count(seed, index))
     ]
@@ -81,17 +90,6 @@ def write_folder(seed: int, patients: int, folder: Path, workers: int = 1) -> No
     truth = ([subject_id(s), study_id(s), *(int(s.truth[name]) for name in PLANTED), _places(s)] for s in studies)
     with replacing(folder / "truth.csv") as temporary:
         temporary.write_text(_table(("subject_id", "study_id", *PLANTED, "planted"), truth), encoding="utf-8")
-
-
-def _begin(folder: Path) -> None:
-    """An empty folder with the marker. What an earlier run made there is removed, and nothing else ever is."""
-    if folder.is_dir() and any(folder.iterdir()):
-        if not is_semi_synthetic(folder):
-            raise BadInput(f"{folder}: is not empty and was not made by the phantom; name an empty or a new folder")
-        shutil.rmtree(folder / "files", ignore_errors=True)
-        for path in [*folder.glob(f"{PREFIX}-*.csv.gz"), folder / "truth.csv"]:
-            path.unlink(missing_ok=True)
-    mark(folder, SENTENCE)
 
 
 def subject_id(study: PlantedStudy) -> int:
@@ -134,11 +132,11 @@ def report_text(study: PlantedStudy) -> str:
 
 def _write_study(study: PlantedStudy, folder: Path) -> None:
     home = folder / patient_folder(study)
-    images = home / f"s{study_id(study)}"
-    images.mkdir(parents=True, exist_ok=True)
-    (home / f"s{study_id(study)}.txt").write_text(report_text(study), encoding="utf-8")
-    with replacing(images / f"{dicom_id(study)}.jpg") as temporary:
-        radiograph(study).save(temporary, format="JPEG", quality=95)
+    with OutputFolder(folder, COMMAND).guarding():
+        with replacing(home / f"s{study_id(study)}.txt") as temporary:
+            temporary.write_text(report_text(study), encoding="utf-8")
+        with replacing(home / f"s{study_id(study)}" / f"{dicom_id(study)}.jpg") as temporary:
+            radiograph(study).save(temporary, format="JPEG", quality=95)
 
 
 def _metadata(study: PlantedStudy) -> list[object]:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from overread.config.datasets import DatasetSection
 from overread.config.kinds import SOURCES
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import (
     Picture,
     Question,
@@ -320,7 +321,7 @@ def _spec(results: Path) -> dict[str, Any]:
     if not results.is_dir():
         raise BadInput(f"{results}: no such folder; give the folder of a run, results/<name>")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"{results}: not the folder of a run: it has no study.json; give results/<name>") from None
     except (OSError, ValueError) as error:
@@ -355,7 +356,7 @@ def _studies(path: Path, rejected: Path) -> Mapping[str, Study]:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; make the tables again") from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread_viewer.options import Options, is_loopback
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def read_password(path: Path) -> str:
     """
     try:
         mode = path.stat().st_mode
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = regular(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"--password-file {path}: can't be read: {error}") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):

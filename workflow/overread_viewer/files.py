@@ -17,6 +17,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Study
 from overread.sources.shared.paths import DataRoot
 from overread_viewer.catalogue import Catalogue
@@ -218,7 +219,7 @@ def _send_scan(request: Request, scan: Scan, restricted: bool) -> Response:
 def _send_file(request: Request, path: Path, media_type: str, restricted: bool) -> Response:
     """With a tag, and in parts if they are asked for; what is restricted whole, and never to be kept."""
     if restricted:
-        return Response(path.read_bytes(), media_type=media_type, headers=NOT_KEPT)
+        return Response(regular(path).read_bytes(), media_type=media_type, headers=NOT_KEPT)
     state = path.stat()
     tag = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
     if _has(request, tag):

@@ -11,6 +11,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
+from overread.core.inputs import regular
 from overread.reporting.rows import number, where
 from overread.reporting.words import SPACE
 from overread_viewer.catalogue import Catalogue
@@ -91,6 +92,6 @@ def _source(catalogue: Catalogue, dataset: str) -> Source:
 
 def _style_hashes(path: Path) -> str:
     """The sources of a content policy that allow the style elements of a page, by what stands in them."""
-    styles = re.findall(rb"<style[^>]*>(.*?)</style>", path.read_bytes(), flags=re.DOTALL)
+    styles = re.findall(rb"<style[^>]*>(.*?)</style>", regular(path).read_bytes(), flags=re.DOTALL)
     hashes = (base64.b64encode(hashlib.sha256(style).digest()).decode() for style in styles)
     return " ".join(f"'sha256-{one}'" for one in hashes) or "'none'"

@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from overread.config import Config, FindingQuestions, Model, Questions, Setting, WeightsModel, is_folder
 from overread.config.study import Reports as ReportsSection
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Question, Study, Trial
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _special_tokens(path: Path) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _read_tokens(path: Path, _changed: int) -> tuple[str, ...]:
-    added = json.loads(path.read_text(encoding="utf-8"))["added_tokens"]
+    added = json.loads(regular(path).read_text(encoding="utf-8"))["added_tokens"]
     return tuple(sorted((one["content"] for one in added if one["special"]), key=len, reverse=True))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse, Response
 
+from overread.core.inputs import regular
 from overread.core.records import Picture
 from overread_viewer import files
 from overread_viewer.catalogue import Catalogue
@@ -75,5 +76,5 @@ def sent(catalogue: Catalogue, dataset: str, study: str, series: str, *, facts: 
     scan = volumes().scan(path)
     if facts:
         return JSONResponse(scan.facts)
-    whole = scan.content if isinstance(scan.content, bytes) else scan.content.read_bytes()
+    whole = scan.content if isinstance(scan.content, bytes) else regular(scan.content).read_bytes()
     return Response(whole, media_type=files.PACKED)

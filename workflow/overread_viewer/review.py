@@ -23,7 +23,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.concurrency import run_in_threadpool
 
 from overread.core.errors import BadInput
-from overread.core.records import Question, replacing
+from overread.core.outputs import OutputFolder
+from overread.core.records import Question
 from overread.curation.candidates import Wording
 from overread.curation.filter import problems
 from overread.curation.review import decided_sheet
@@ -130,7 +131,7 @@ def write_sheet(request: Request, dataset: str) -> Response:
     _has_review(request, dataset)
     path = _reviewing(request).sheet(dataset)
     try:
-        with replacing(path) as temporary:
+        with OutputFolder(path.parent, "serve").writing(path) as temporary:
             temporary.write_text(_sheet(request, dataset), encoding="utf-8", newline="")
     except OSError as error:
         raise BadInput(f"{path}: can't be written: {error.strerror}") from None

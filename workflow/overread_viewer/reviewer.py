@@ -13,6 +13,7 @@ from fastapi import Response
 from itsdangerous import BadSignature, URLSafeSerializer
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 
 SECONDS = 90 * 24 * 3600
 
@@ -57,7 +58,7 @@ class Names:
             try:
                 if not self._file.is_file():
                     _write_key(self._file)
-                key = self._file.read_text(encoding="ascii")
+                key = regular(self._file).read_text(encoding="ascii")
             except (OSError, UnicodeDecodeError) as error:
                 raise BadInput(f"{self._file}: can't be used: {error}; decisions are kept beside it") from None
             self._made = URLSafeSerializer(key, salt="overread.reviewer")

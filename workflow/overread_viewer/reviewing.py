@@ -12,6 +12,7 @@ from starlette.datastructures import QueryParams
 
 from overread.config import GeneratedQuestions
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Question, read_questions
 from overread.curation.candidates import Candidate, read_candidates
 from overread.curation.review import Decision, sample
@@ -238,7 +239,7 @@ def neighbours(
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: can't be read: {error}; run the workflow again") from None

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from overread.core.inputs import regular
 from overread_viewer.kept import Kept
 
 if TYPE_CHECKING:
@@ -125,5 +126,5 @@ def _grid(shape: tuple[int, ...], affine: Any) -> str:
 
 
 def _is_packed(path: Path) -> bool:
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         return file.read(2) == b"\x1f\x8b"

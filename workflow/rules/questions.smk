@@ -20,7 +20,7 @@ rule questions:
 
 rule release:
     input:
-        [f"{RESULTS}/{dataset}/release" for dataset in GENERATED if generation(dataset).release],
+        [f"{RESULTS}/{dataset}/release/SHA256SUMS" for dataset in GENERATED if generation(dataset).release],
     message:
         "The questions are released"
 
@@ -233,7 +233,8 @@ rule release_questions:
         pictures=lambda wc: f"{RESULTS}/{wc.dataset}/images.parquet" if generation(wc.dataset).release.view else [],
         funnel=f"{RESULTS}/{{dataset}}/questions/funnel.csv",
     output:
-        folder=directory(f"{RESULTS}/{{dataset}}/release"),
+        # Not the folder: Snakemake would delete it whole before it runs the rule again.
+        checksums=f"{RESULTS}/{{dataset}}/release/SHA256SUMS",
     log:
         f"logs/{study.name}/release_questions/{{dataset}}.log",
     benchmark:
@@ -248,9 +249,10 @@ rule release_questions:
     params:
         section=lambda wc: as_json(generation(wc.dataset).release),
         pictures=lambda wc, input: f"--images {shlex.quote(str(input.pictures))}" if input.pictures else "",
+        folder=lambda wc, output: os.path.dirname(output.checksums),
         code=source_hash("overread/questions", "overread/curation"),
     message:
         "Releasing the questions of {wildcards.dataset}"
     shell:
         "python -m overread questions release {input.questions:q} {input.studies:q} --section {params.section:q}"
-        " {params.pictures} --funnel {input.funnel:q} --out {output.folder:q} &> {log:q}"
+        " {params.pictures} --funnel {input.funnel:q} --out {params.folder:q} &> {log:q}"

@@ -14,11 +14,12 @@ from PIL import Image
 from lacking import interpreter
 from overread.config.curation import Release
 from overread.core.errors import BadInput
+from overread.core.outputs import sha256
 from overread.core.records import Picture, Question, Study
 from overread.curation.exports import task_name
 from overread.curation.filter import Count
 from overread.curation.funnel import read_funnel
-from overread.curation.release import read_orders, release, sha256
+from overread.curation.release import read_orders, release
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "Zebrafish sentence of the report"
@@ -141,7 +142,7 @@ def test_the_same_input_gives_the_same_bytes_whatever_its_order(folder, tmp_path
 def test_the_checksums_cover_every_file_and_sha256sum_agrees(folder):
     listed = {line.split("  ", 1)[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
     there = {path.relative_to(folder).as_posix() for path in texts(folder)}
-    assert listed == there - {"SHA256SUMS"}
+    assert listed == there - {"SHA256SUMS", ".overread-questions-release.jsonl"}
     done = subprocess.run(
         ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=folder, capture_output=True
     )
@@ -159,13 +160,17 @@ def test_a_question_keeps_its_order_from_release_to_release(folder, tmp_path):
 def test_a_release_replaces_a_release_and_nothing_else(folder, tmp_path):
     out = tmp_path / "out"
     release(SECTION, QUESTIONS, STUDIES, out)
-    (out / "left-over").write_text("x")
-    release(SECTION, QUESTIONS, STUDIES, out)
-    assert not (out / "left-over").exists()
+    release(SECTION, QUESTIONS[:30], STUDIES, out)
+    assert len(rows_of(out)) == 30
+    (out / "mine").write_text("x")
+    with pytest.raises(BadInput, match="did not write, or that were changed since: mine; move them away"):
+        release(SECTION, QUESTIONS, STUDIES, out)
+    assert (out / "mine").read_text() == "x"
+    assert len(rows_of(out)) == 30
     other = tmp_path / "mine"
     other.mkdir()
     (other / "thesis.txt").write_text("precious")
-    with pytest.raises(BadInput, match="exists and is no release"):
+    with pytest.raises(BadInput, match=r"did not write.*: thesis\.txt"):
         release(SECTION, QUESTIONS, STUDIES, other)
     assert (other / "thesis.txt").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "out"]

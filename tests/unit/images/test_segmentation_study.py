@@ -19,6 +19,7 @@ from data.small_brain import LPS, SHAPE, save, series, study, tumour, without
 from data.stand_in_network import Section, StandIn, mask_of, put_in
 from overread.config import Provided
 from overread.core.errors import BadInput
+from overread.core.outputs import OutputFolder
 from overread.core.records import Study
 from overread.images.segmentation import inference, labels
 from overread.images.segmentation import study as module
@@ -151,8 +152,8 @@ def test_every_kind_of_bad_study_is_a_named_reason_and_leaves_no_mask(
     section = stand_in()
     for name, (one, why) in spoilt(tmp_path / "data").items():
         mask = tmp_path / name / "mask.nii.gz"
-        mask.parent.mkdir()
-        mask.write_bytes(b"of an earlier run")
+        with OutputFolder(mask.parent, "images segment").writing(mask) as temporary:
+            temporary.write_bytes(b"of an earlier run")
         result = segment(one, section, mask)
         assert result.problem is not None and result.problem.startswith(why), (name, result.problem)
         assert not mask.exists()

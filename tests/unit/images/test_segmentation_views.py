@@ -77,7 +77,11 @@ def test_without_a_segmentation_nothing_is_other_than_before(tmp_path: Path, sta
     one = study(tmp_path)
     write_studies([one], tmp_path / "d" / "studies.parquet")
     before = rendered(tmp_path, one)
-    files = {path: path.read_bytes() for path in (tmp_path / "d" / "images").rglob("*") if path.is_file()}
+    files = {
+        path: path.read_bytes()
+        for path in (tmp_path / "d" / "images").rglob("*")
+        if path.suffix != ".jsonl" and path.is_file()
+    }
     segmented(tmp_path, [one], stand_in())
     assert rendered(tmp_path, one) == before
     assert before[1][0].chosen_by == "most tumour voxels"

@@ -78,7 +78,7 @@ def test_a_page_shows_every_picture_of_the_study_and_none_of_another(made: Path,
 
 def test_one_study_can_be_asked_for(made: Path, tmp_path: Path) -> None:
     assert run(made, "--out", tmp_path, "--study", "B") == f"1 page in {tmp_path}\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["B.png"]
+    assert [path.name for path in tmp_path.glob("[!.]*")] == ["B.png"]
     with pytest.raises(BadInput, match=r"images\.parquet: no study 'C'; there are: A, B"):
         run(made, "--out", tmp_path, "--study", "C")
 

@@ -160,7 +160,7 @@ def test_pictures_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "d" / "images" / "A"
     render_study(study(tmp_path), {"old": SliceView(series="T1")}, folder)
     render_study(study(tmp_path), FLAIR, folder)
-    assert [path.name for path in (folder / "pictures").iterdir()] == ["flair-axial-0.png"]
+    assert [path.name for path in (folder / "pictures").glob("[!.]*")] == ["flair-axial-0.png"]
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_a_black_picture_of_every_size_is_made(tmp_path: Path) -> None:
     views: dict[str, View] = {**FLAIR, "small": SliceView(series="FLAIR", size=16)}
     dataset = rendered(tmp_path, [study(tmp_path / "data")], views)
     index(dataset)
-    black = {path.name: Image.open(path) for path in (dataset / "images" / "black").iterdir()}
+    black = {path.name: Image.open(path) for path in (dataset / "images" / "black").glob("*.png")}
     assert {name: (image.mode, image.size, image.getextrema()) for name, image in black.items()} == {
         "32x30.png": ("L", (32, 30), (0, 0)),
         "16x15.png": ("L", (16, 15), (0, 0)),

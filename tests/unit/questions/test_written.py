@@ -46,6 +46,31 @@ def from_file(path: Path, *lines: str) -> FileQuestions:
     return FileQuestions(origin="file", path=str(path))
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c"])
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path: Path, separator: str) -> None:
+    """Word processors leave U+2028 behind, and JSON may hold it as it is."""
+    stem = f"Which{separator}lobe?"
+    text = line(stem="MARK").replace("MARK", stem if separator > "\x1f" else json.dumps(stem)[1:-1])
+    section = from_file(tmp_path / "q.jsonl", text, line(stem="Which side?"))
+    questions, _ = build(section, STUDIES)
+    assert {one.stem for one in questions} == {stem, "Which side?"}
+
+
+def test_nobody_splits_lines_of_json_at_other_than_a_line_feed() -> None:
+    """`str.splitlines` is for text that is shown; what it is used on is listed."""
+    root = Path(__file__).resolve().parents[3] / "workflow"
+    found = {
+        f"{path.relative_to(root)}: {row.strip()}"
+        for path in root.rglob("*.py")
+        for row in path.read_text(encoding="utf-8").split("\n")
+        if "splitlines(" in row and not any(word in row for word in ("error", "text.", "meminfo", "# splitlines"))
+    }
+    assert all(
+        one.startswith(("overread_viewer/commands.py", "overread_viewer/asking.py", "overread/core/frozen.py"))
+        for one in found
+    ), found
+
+
 def test_a_blank_patient_is_filled_in_and_a_right_one_kept(tmp_path: Path) -> None:
     section = from_file(tmp_path / "q.jsonl", line(), "", line(stem="Which side?", patient="patient of a"))
     questions, left_out = build(section, STUDIES)

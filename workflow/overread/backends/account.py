@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import replacing
 
 WRITTEN_EVERY = 5.0
@@ -122,7 +123,7 @@ def read_costs(path: Path) -> Cost:
     """The sum over all jobs of an account file: of each job its last whole line. Nothing where there is no file."""
     last: dict[str, Cost] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = regular(path).read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
         lines = []
     known = {each.name for each in fields(Cost)}
@@ -157,6 +158,6 @@ def write_cost(cost: Cost, path: Path) -> None:
 def read_cost(path: Path) -> Cost:
     """BadInput for what is no cost file."""
     try:
-        return Cost(**json.loads(path.read_text(encoding="utf-8")))
+        return Cost(**json.loads(regular(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise BadInput(f"{path}: not a cost file ({error}); delete it and run its answer job again") from None

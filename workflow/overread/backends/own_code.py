@@ -12,6 +12,7 @@ from pathlib import Path
 
 from overread.config import OwnCodeModel, is_folder
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 
 
 def repository(model: OwnCodeModel, model_id: str) -> Path:
@@ -54,7 +55,7 @@ def _refuse_code_from_elsewhere(folder: Path, place: str) -> None:
         if not file.is_file():
             continue
         try:
-            named = json.loads(file.read_text(encoding="utf-8")).get("auto_map", {})
+            named = json.loads(regular(file).read_text(encoding="utf-8")).get("auto_map", {})
         except (ValueError, AttributeError):
             raise BadInput(f"{file}: not a configuration; download the repository again") from None
         values = named.values() if isinstance(named, dict) else [named]

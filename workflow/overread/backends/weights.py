@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from overread.config import ModelSection, WeightsModel, is_folder
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import content_hash, replacing
 
 M = TypeVar("M", bound=ModelSection)
@@ -70,7 +71,7 @@ def hub_commit(weights: str, revision: str | None, model_id: str) -> str:
 
     place = Path(constants.HF_HUB_CACHE) / f"models--{weights.replace('/', '--')}"
     try:
-        return (place / "refs" / (revision or "main")).read_text(encoding="utf-8").strip()
+        return regular(place / "refs" / (revision or "main")).read_text(encoding="utf-8").strip()
     except OSError:
         named = f" --revision {revision}" if revision else ""
         raise BadInput(
@@ -95,7 +96,7 @@ class HashCache:
         """The hash of each file, by its name."""
         kept_in = self.folder / f"{content_hash(sorted(str(path.resolve()) for path in files.values()))}.json"
         try:
-            kept = json.loads(kept_in.read_text(encoding="utf-8"))
+            kept = json.loads(regular(kept_in).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             kept = {}
         seen: dict[str, str] = {}
@@ -103,7 +104,7 @@ class HashCache:
         for name, path in files.items():
             mark = _mark(path)
             if mark not in kept:
-                with path.open("rb") as file:
+                with regular(path).open("rb") as file:
                     kept[mark] = hashlib.file_digest(file, "sha256").hexdigest()
                 if _mark(path) != mark:
                     raise BadInput(f"{path}: changed while it was read; wait until it is there whole")
@@ -136,7 +137,7 @@ def check_folder(folder: Path, model_id: str) -> None:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         try:
-            wanted = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            wanted = set(json.loads(regular(index).read_text(encoding="utf-8"))["weight_map"].values())
         except (ValueError, KeyError, AttributeError):
             raise BadInput(f"{index}: not an index of shards; download the weights again") from None
         for name in sorted(wanted - {shard.name for shard in shards}):
@@ -145,7 +146,7 @@ def check_folder(folder: Path, model_id: str) -> None:
 
     for shard in shards:
         try:
-            with safe_open(shard, framework="pt"):
+            with safe_open(regular(shard), framework="pt"):
                 pass
         except (SafetensorError, OSError) as error:
             raise BadInput(f"{shard}: damaged ({error}); download the weights again") from None

@@ -20,6 +20,7 @@ from overread.config.models import Model, ModelFile
 from overread.config.resolving import name_settings, resolve, sweep_comparisons
 from overread.config.study import Config
 from overread.core.errors import BadConfig
+from overread.core.inputs import regular
 
 
 def load(path: Path) -> Config:
@@ -79,7 +80,7 @@ def load_model(path: Path) -> Model:
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML mapping. A key that stands twice is an error: YAML would keep the last one in silence."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+        content = yaml.load(regular(path).read_text(encoding="utf-8"), Loader=_StrictLoader)
     except FileNotFoundError:
         raise BadConfig(f"{path}: no such file") from None
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:

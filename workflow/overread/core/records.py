@@ -12,15 +12,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
+from overread.core.outputs import replacing as replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -289,18 +289,6 @@ class _Schemas:
         return cls._made[kind]
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _write_parquet(records: Iterable[R], kind: type[R], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -321,7 +309,7 @@ def read_columns(path: Path, kind: type[Record], columns: Sequence[str] | None =
 
     wanted = list(columns) if columns is not None else _Schemas.of(kind).names
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(regular(path)) as file:
             missing = [name for name in wanted if name not in file.schema_arrow.names]
             if missing:
                 raise BadInput(f"{path}: not a {kind.__name__} table: no column {', '.join(missing)}")
@@ -396,7 +384,7 @@ def write_questions(questions: Iterable[Question], path: Path) -> None:
 def read_questions(path: Path) -> list[Question]:
     """The questions of a JSONL file. An absent or empty `question` is filled with the id that the content gives."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would also cut at U+2028
+        lines = regular(path).read_text(encoding="utf-8").split("\n")  # splitlines would also cut at U+2028
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
     except UnicodeDecodeError:
@@ -429,7 +417,7 @@ def read_substitutes(path: Path) -> list[Substitute]:
     import csv
 
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             table = csv.DictReader(file)
             columns = list(Substitute.model_fields)
             if list(table.fieldnames or ()) != columns:

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Record, content_hash, one_line, replacing
 
 Tag = Literal["YES", "NO", "REFUSED"]
@@ -109,7 +110,7 @@ def _write(rows: Iterable[Record], path: Path) -> None:
 
 def _read(path: Path, kind: type[R]) -> list[R]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would also cut at U+2028
+        lines = regular(path).read_text(encoding="utf-8").split("\n")  # splitlines would also cut at U+2028
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -29,7 +29,7 @@ def write_croissant(section: Release, folder: Path) -> None:
     """`croissant.json` about the files that lie in the folder by now."""
     import mlcroissant as mlc  # type: ignore[import-untyped]
 
-    from overread.curation.release import sha256
+    from overread.core.outputs import sha256
 
     files = [
         mlc.FileObject(

@@ -33,6 +33,7 @@ def filter_command(
     Beside the questions: rejected.jsonl, trail.csv (the way back to the report), funnel.csv and its figure.
     """
     from overread.core.errors import BadInput
+    from overread.core.outputs import OutputFolder
     from overread.core.records import read_studies, write_questions
     from overread.curation.candidates import read_candidates
     from overread.curation.filter import filter_candidates, write_rejected, write_trail
@@ -40,10 +41,11 @@ def filter_command(
     from overread.curation.rules import read_rules
 
     found = filter_candidates(read_candidates(candidates), read_studies(studies, with_problems=True), read_rules(rules))
-    write_rejected(found.rejected, out.parent / "rejected.jsonl")
-    write_trail(found.trail, out.parent / "trail.csv")
-    write_funnel(found.funnel, out.parent / "funnel.csv")
-    draw_funnel(found.funnel, out.parent)
+    with OutputFolder(out.parent, "questions filter").guarding():
+        write_rejected(found.rejected, out.parent / "rejected.jsonl")
+        write_trail(found.trail, out.parent / "trail.csv")
+        write_funnel(found.funnel, out.parent / "funnel.csv")
+        draw_funnel(found.funnel, out.parent)
     for count in found.funnel:
         if count.dropped:
             typer.echo(f"{count.dropped} dropped: {count.stage}, {count.rule}")

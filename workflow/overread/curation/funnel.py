@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import replacing
 from overread.curation.filter import Count
 
@@ -28,7 +29,7 @@ def write_funnel(funnel: Sequence[Count], path: Path) -> None:
 def read_funnel(path: Path) -> list[Count]:
     """The rows of a `funnel.csv`. BadInput if it is none."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             table = csv.DictReader(file)
             return [Count(row["stage"], row["rule"], int(row["in"]), int(row["dropped"])) for row in table]
     except FileNotFoundError:

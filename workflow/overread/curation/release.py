@@ -14,18 +14,17 @@ The same input gives the same bytes. Evidence is text of the report, so it is le
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from overread.config.curation import Release
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
+from overread.core.outputs import OutputFolder, replacing_folder, sha256
 from overread.core.records import Picture, Question, Study
 from overread.curation.filter import Count
 from overread.trials.options import Permutation, balanced
@@ -90,7 +89,7 @@ def release(
     earlier    the folder of the release before: its questions keep their orders
     funnel     what the filter kept and dropped; without it, the card says nothing of any checks
     raises     BadInput for a question whose study is not there, a study without a picture of the view, a folder that
-               holds something else than a release
+               holds a file which no earlier release wrote
     """
     from overread.curation.card import write_card
     from overread.curation.croissant import write_croissant
@@ -105,7 +104,7 @@ def release(
         raise BadInput(f"question of study {missing[0]!r}: no such study among the studies")
     shown = [known[name] for name in sorted(asked)]
     orders = balanced(questions, section.seed, read_orders(earlier) if earlier is not None else None)
-    with _replacing_folder(out) as folder:
+    with replacing_folder(OutputFolder(out, "questions release")) as folder:
         copied = _copy_pictures(section, shown, pictures, images, folder)
         released = [
             Released(one, orders[one.question], copied.get(one.study, ()))
@@ -128,7 +127,7 @@ def read_orders(folder: Path) -> dict[str, Permutation]:
     """The order of each question of a release, by id."""
     path = folder / "questions.jsonl"
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+        rows = [json.loads(line) for line in regular(path).read_text(encoding="utf-8").split("\n") if line.strip()]
         return {row["question"]: tuple(place - 1 for place in row["permutation"]) for row in rows}
     except FileNotFoundError:
         raise BadInput(f"{folder}: no release there: it has no questions.jsonl") from None
@@ -225,30 +224,7 @@ def files_of(folder: Path) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUMS)
 
 
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _write_checksums(folder: Path) -> None:
     """In the form that `sha256sum --check` reads."""
     lines = [f"{sha256(folder / name)}  {name.as_posix()}\n" for name in files_of(folder)]
     (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
-
-
-@contextmanager
-def _replacing_folder(out: Path) -> Iterator[Path]:
-    """A new folder beside `out` that takes its place at the end; nothing but an older release is ever replaced."""
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / CHECKSUMS).is_file())):
-        raise BadInput(f"{out}: exists and is no release; name another folder")
-    new = out.with_name(f".{out.name}.{os.getpid()}.new")
-    old = out.with_name(f".{out.name}.{os.getpid()}.old")
-    new.mkdir(parents=True)
-    try:
-        yield new
-        if out.exists():
-            out.rename(old)
-        new.rename(out)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

@@ -17,6 +17,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Question, Record, content_hash, one_line, replacing
 from overread.curation.candidates import Wording
 from overread.curation.filter import problems
@@ -260,7 +261,7 @@ def write_outcomes(outcomes: Iterable[Outcome], path: Path) -> None:
 
 def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with regular(path).open(newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(file)
             return [(table.line_num, {k: v or "" for k, v in row.items() if isinstance(k, str)}) for row in table]
     except FileNotFoundError:

@@ -21,6 +21,7 @@ from pydantic import Field, ValidationError, field_validator
 from overread.config import Section
 from overread.core import resources
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import one_line
 from overread.core.text import plain
 
@@ -109,7 +110,7 @@ def read_rules(path: Path | None = None) -> Rules:
     """The rules of a file; without one, Overread's own. BadInput names file and field."""
     path = path or OWN_RULES
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(regular(path).read_text(encoding="utf-8"))
         return Rules.model_validate(content)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; it should hold the rules for generated questions") from None

@@ -26,6 +26,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 
 if TYPE_CHECKING:
     from overread.estimates.bootstrap import FloatArray, IntArray
@@ -136,7 +137,7 @@ def pilot_of(results: Path, effect: str, dataset: str | None, model: str | None)
 
     path = results / "asked.json"
     try:
-        spec = TablesSpec.model_validate_json(path.read_text(encoding="utf-8"))
+        spec = TablesSpec.model_validate_json(regular(path).read_text(encoding="utf-8"))
     except OSError:
         raise BadInput(f"{path}: no such file; name the folder of a run that has answers") from None
     usable = {

@@ -16,6 +16,7 @@ import pandas as pd
 from pydantic import Field, ValidationError
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Question, Record, one_line
 from overread.trials.options import permutation
 
@@ -125,7 +126,7 @@ def _read(paths: Sequence[Path]) -> Iterator[tuple[str, Rating]]:
     """The ratings with `file:line`, the line on which each ends."""
     for path in paths:
         try:
-            with path.open(newline="", encoding="utf-8-sig") as file:
+            with regular(path).open(newline="", encoding="utf-8-sig") as file:
                 table = csv.DictReader(file, strict=True)
                 _check_columns(path, table.fieldnames)
                 for row in table:

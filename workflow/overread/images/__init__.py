@@ -6,12 +6,12 @@ listed with the reason; it stops no other study.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overread.core.errors import BadInput
+from overread.core.outputs import OutputFolder
 
 if TYPE_CHECKING:
     from overread.config.views import ViewSection
@@ -21,18 +21,22 @@ if TYPE_CHECKING:
 def render_study(
     study: Study, views: Mapping[str, ViewSection], folder: Path, left_out: list[dict[str, str]] | None = None
 ) -> list[Picture]:
-    """The pictures of a study under `folder`/pictures, a PNG or .nii.gz each; what lay there before is removed.
+    """The pictures of a study under `folder`/pictures, a PNG or .nii.gz each; those of an earlier run are
+    removed.
 
     views     by name; those of another modality than the study's are passed over
     folder    <dataset>/images/<study>
     left_out  gets an entry (view, series, reason) for each series that a view of all series had to go without
-    raises    BadFile: a file that a view needs can't be used; BadInput: a view that does not fit the study
+    raises    BadFile: a file that a view needs can't be used; BadInput: a view that does not fit the study, or a file in
+              `folder`/pictures that no earlier run wrote
     """
-    shutil.rmtree(folder / "pictures", ignore_errors=True)
+    pictures = OutputFolder(folder / "pictures", "images render")
+    pictures.clear()
     try:
-        return list(_rendered(study, views, folder, left_out if left_out is not None else []))
+        with pictures.guarding():
+            return list(_rendered(study, views, folder, left_out if left_out is not None else []))
     except BadInput:
-        shutil.rmtree(folder / "pictures", ignore_errors=True)  # no picture of a study that is rejected stays behind
+        pictures.clear()  # no picture of a study that is rejected stays behind
         raise
 
 

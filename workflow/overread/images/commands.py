@@ -95,7 +95,9 @@ def sheet_command(
     study: Annotated[list[str] | None, typer.Option(help="a study's id; repeat it for more; else all")] = None,
 ) -> None:
     """Show all that a study's views show on one page, for a person to check."""
+    from overread.core.outputs import OutputFolder
     from overread.images.sheet import write_sheets
 
-    written = write_sheets(folder, out, study or ())
+    with OutputFolder(out, "images sheet").guarding():
+        written = write_sheets(folder, out, study or ())
     typer.echo(f"{len(written)} {'page' if len(written) == 1 else 'pages'} in {out}")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from overread.core.inputs import regular
 from overread.images.header import MAX_VOXELS, BadFile
 from overread.images.kinds import ENOUGH, file_problem, kind_of
 
@@ -29,7 +30,7 @@ StoredArray = npt.NDArray[Any]
 
 def is_dicom(path: Path) -> bool:
     """Whether a regular file has DICOM's mark. BadFile if it can't be opened."""
-    with explained(path), path.open("rb") as file:
+    with explained(path), regular(path).open("rb") as file:
         return kind_of(file.read(ENOUGH)) == "DICOM"
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
+from overread.core.outputs import OutputFolder
 from overread.core.records import Picture, Study, replacing, write_pictures
 from overread.images import render_study
 from overread.images.black import write_black
@@ -49,7 +51,7 @@ def write_views(study: Study, views: Mapping[str, View], path: Path, masks: str 
 def read_views(path: Path) -> tuple[str | None, list[Picture]]:
     """The problem and the pictures of a `views.json`."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(regular(path).read_text(encoding="utf-8"))
         return content["problem"], [Picture.model_validate(row) for row in content["pictures"]]
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; render the study's views first") from None
@@ -83,6 +85,7 @@ def index_images(studies: Iterable[Study], images: Path, out: Path, rejected: Pa
     if len(refused) == count:
         first = f"; the first: {refused[0]['study']}: {refused[0]['reason']}" if refused else ""
         raise BadInput(f"{images}: none of {count} studies can be used{first}")
-    write_black(pictures, images / "black")
+    with OutputFolder(images / "black", "images index").guarding():
+        write_black(pictures, images / "black")
     write_pictures(pictures, out)
     return count - len(refused), len(refused)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from overread.core.inputs import regular
 from overread.images.dicom import dicom_files, explained, read_dicom, rescale_of, size_of, stored_values
 from overread.images.header import BadFile
 from overread.images.kinds import ENOUGH, file_problem, kind_of
@@ -133,7 +134,7 @@ def _found(path: Path) -> tuple[Path, str]:
     if problem is not None:
         raise BadFile(problem)
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             kind = kind_of(file.read(ENOUGH))
     except OSError as error:
         raise BadFile(f"{path}: not readable: {error.strerror or error}") from None
@@ -164,7 +165,7 @@ def _picture_values(path: Path, kind: str) -> tuple[npt.NDArray[Any], str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the size is checked here, and is an error
-            opened = Image.open(path, formats=(kind,))
+            opened = Image.open(regular(path), formats=(kind,))
         with opened:
             _check_size(path, opened.width, opened.height)
             if getattr(opened, "n_frames", 1) != 1:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 from overread.core.records import Picture, Study
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def write_sheets(folder: Path, out: Path, studies: Iterable[str] = ()) -> list[P
 def left_out(path: Path) -> dict[str, list[str]]:
     """By view, the series that a study's `views.json` says could not be shown, each with the reason."""
     lines: dict[str, list[str]] = {}
-    for one in json.loads(path.read_text(encoding="utf-8"))["left_out"]:
+    for one in json.loads(regular(path).read_text(encoding="utf-8"))["left_out"]:
         lines.setdefault(one["view"], []).append(f"left out: {one['series']}: {one['reason']}")
     return lines
 
@@ -141,7 +142,7 @@ def preview(path: Path, pixels: str | None = None) -> Image.Image:
         return _middles(read_volume_picture(path, pixels).values)
     again = "render the images of this dataset again"
     try:
-        with Image.open(path) as file:
+        with Image.open(regular(path)) as file:
             file.load()
             image = file.copy()
     except FileNotFoundError:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from overread.core.inputs import regular
 from overread.images.header import BadFile, FloatArray, Header, Readable, parse_header, times
 
 __all__ = ["BadFile", "BoolArray", "FloatArray", "Header", "LabelArray", "Volume", "read_header", "read_volume"]
@@ -164,7 +165,7 @@ def _opened(path: Path) -> Iterator[tuple[Readable, int]]:
     unpacker, error_of_unpacker = _gzip_library()
     damage: Any = (error_of_unpacker, zlib.error, struct.error, gzip.BadGzipFile)
     try:
-        with path.open("rb") as raw:
+        with regular(path).open("rb") as raw:
             size = raw.seek(0, 2)
             raw.seek(0)
             if size == 0:

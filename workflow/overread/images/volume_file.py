@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import replacing
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def read_volume_picture(path: Path, pixels: str | None = None) -> VolumePicture:
 
     again = "render the images of this dataset again"
     try:
-        image: Any = nib.load(path)
+        image: Any = nib.load(regular(path))
         volume = VolumePicture(
             stored=np.asarray(image.dataobj.get_unscaled()),
             affine=np.asarray(image.affine, dtype=np.float64),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from overread.config import CalibratedModel, Config, DatasetSection, FindingQuestions
+from overread.core.inputs import regular
 from overread.plan.asked import Cell, cells
 from overread.plan.judging import Judge, Obstacle
 
@@ -166,7 +167,7 @@ def _counted(folder: Path) -> Size:
     studies = read_studies(folder / "studies.parquet")
     asked: set[str] = set()
     questions = characters = 0
-    with (folder / "questions.jsonl").open(encoding="utf-8") as file:
+    with regular(folder / "questions.jsonl").open(encoding="utf-8") as file:
         for line in file:
             if line.strip():
                 row = json.loads(line)

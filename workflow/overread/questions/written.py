@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from overread.config import FileQuestions, GrammarQuestions
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 from overread.core.records import Question, Study, one_line
 
 GRAMMAR_FILE = "questions.jsonl"
@@ -33,7 +34,7 @@ def build(
     questions: list[Question] = []
     left_out: Counter[str] = Counter()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = regular(path).read_text(encoding="utf-8").split("\n")  # splitlines would also cut at U+2028
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; it should hold the questions, one JSON object a line") from None
     except (OSError, UnicodeDecodeError) as error:

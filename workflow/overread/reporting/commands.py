@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
+from overread.core.outputs import OutputFolder
 
 app = typer.Typer(
     help="Tables: accuracy, flips and effects with intervals, figures and the report.", no_args_is_help=True
@@ -26,7 +28,9 @@ def make_command(
     from overread.estimates.make import make_tables
     from overread.estimates.spec import TablesSpec
 
-    for path in make_tables(results, TablesSpec.model_validate_json(_text(spec)), out):
+    with OutputFolder(out, "tables make").guarding():
+        written = make_tables(results, TablesSpec.model_validate_json(_text(spec)), out)
+    for path in written:
         typer.echo(f"wrote {path}")
 
 
@@ -43,7 +47,9 @@ def human_command(
     from overread.estimates.spec import TablesSpec
 
     sections = {name: HumanSubset.model_validate(one) for name, one in _mapping("--subsets", subsets).items()}
-    for path in make_tables(results, TablesSpec.model_validate_json(_text(spec)), out, sections):
+    with OutputFolder(out, "tables human").guarding():
+        written = make_tables(results, TablesSpec.model_validate_json(_text(spec)), out, sections)
+    for path in written:
         typer.echo(f"wrote {path}")
 
 
@@ -56,7 +62,8 @@ def figures_command(
     """Draw the figures from the CSV tables."""
     from overread.reporting import plots
 
-    plots.draw(tables, _mapping("--labels", labels), out)
+    with OutputFolder(out, "tables figures").guarding():
+        plots.draw(tables, _mapping("--labels", labels), out)
 
 
 @app.command("report")
@@ -74,7 +81,7 @@ def report_command(
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return regular(path).read_text(encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
 

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Study, read_columns, replacing
 from overread.reporting import presented, presented_audit, presented_human, words
 from overread.reporting.brief import in_brief
@@ -209,7 +210,7 @@ def _source(results: Path, name: str, spec: Mapping[str, Any], table: list[Row])
 def _rejected(path: Path, column: str) -> Counter[str]:
     """How many studies could not be used, by reason; by stage alone where reasons may tell too much."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             return Counter(row[column] for row in csv.DictReader(file))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; index the images of this dataset first") from None
@@ -338,7 +339,7 @@ def _file(path: Path) -> _File:
 
 
 def _encoded(path: Path) -> str:
-    return base64.b64encode(path.read_bytes()).decode()
+    return base64.b64encode(regular(path).read_bytes()).decode()
 
 
 @dataclass(frozen=True)

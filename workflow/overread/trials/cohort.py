@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import read_questions, read_studies, read_substitutes, replacing
 
 MODALENS = {
@@ -89,7 +90,7 @@ def write_rows(rows: Iterable[Step | LeftOut], kind: type[Step | LeftOut], path:
 
 def _rows(path: Path, *columns: str) -> list[dict[str, str]]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             table = csv.DictReader(file)
             missing = set(columns) - set(table.fieldnames or ())
             if missing:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 from overread.core.records import Question, content_hash
 from overread.curation.release import read_orders
 from overread.curation.review import sample
@@ -116,7 +117,7 @@ def _named(readers: ReadersFile) -> list[tuple[str, str]]:
     else:
         path = Path(choice.ids or "")
         try:
-            lines = path.read_text(encoding="utf-8-sig").split("\n")
+            lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{path}: not readable as a list of question ids: {error}") from None
         names = [(f"{path}:{number}", line.strip()) for number, line in enumerate(lines, start=1)]
@@ -140,7 +141,7 @@ def _listed(name: str, by_id: Mapping[str, Question], where: str) -> Question:
 
 def _sheet(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with regular(path).open(newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(file)
             rows = [(table.line_num, {k: v or "" for k, v in row.items() if isinstance(k, str)}) for row in table]
             columns = table.fieldnames or ()

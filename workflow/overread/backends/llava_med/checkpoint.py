@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +51,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The original config.json. BadInput if it is missing, or asks for what this back end does not do."""
     file = folder / "config.json"
     try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
+        raw = json.loads(regular(file).read_text(encoding="utf-8"))
         found = {key: raw.get(key) for key in _EXPECTED}
     except (OSError, ValueError, AttributeError):
         raise BadInput(f"{file}: not a model's configuration; download the weights again") from None

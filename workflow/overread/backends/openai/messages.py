@@ -12,6 +12,7 @@ from typing import Any
 from overread.backends import content
 from overread.backends.transport.client import Messages
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Trial
 
 Read = Callable[[Path, str], str]
@@ -51,7 +52,7 @@ def data_url(path: Path, pixels: str) -> str:
     from overread.images.render import pixel_hash
 
     try:
-        png = path.read_bytes()
+        png = regular(path).read_bytes()
         with Image.open(io.BytesIO(png)) as picture:
             form, found = picture.format, pixel_hash(picture)
     except FileNotFoundError:

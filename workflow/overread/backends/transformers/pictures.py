@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from overread.backends.account import Account
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,7 @@ def read_picture(path: Path, pixels: str) -> Image:
     from overread.images.render import pixel_hash
 
     try:
-        with Image.open(path) as file:
+        with Image.open(regular(path)) as file:
             picture = file.copy()
     except FileNotFoundError:
         raise BadInput(f"{path}: no such picture; render the images again") from None

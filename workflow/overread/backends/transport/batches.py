@@ -37,6 +37,7 @@ from overread.backends.transport.replies import Reply, refusal, reply_in, strict
 from overread.backends.transport.spending import Spent
 from overread.backends.transport.trying import tried
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.stopping import pause
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ class Journal:
     def on_their_way(self) -> dict[str, Sent]:
         """Batches without an end, by mark. BadInput for a journal that can't be read: what was sent can't be known."""
         found: dict[str, Sent] = {}
-        content = self.path.read_bytes() if self.path.exists() else b""
+        content = regular(self.path).read_bytes() if self.path.exists() else b""
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             os.truncate(self.path, whole)  # a killed write: its step was not made yet
-        for line in content[:whole].splitlines():
+        for line in content[:whole].split(b"\n")[:-1]:
             try:
                 step = json.loads(line)
                 mark = step.pop("mark")
@@ -300,7 +301,9 @@ class BatchClient:
             if not file:
                 continue
             content = await self._tried(sent.mark, lambda file=file: self._content(api, file))  # type: ignore[misc]
-            for line in content.splitlines():
+            for line in content.split(b"\n"):
+                if not line.strip():
+                    continue
                 key, outcome = self._outcome(line, left, taken)
                 if key not in unseen:
                     continue

@@ -189,7 +189,7 @@ class Purse:
         content = file.read()
         whole = content.rfind(b"\n") + 1
         self._read_to += whole
-        for line in content[:whole].splitlines():
+        for line in content[:whole].split(b"\n"):
             try:
                 entry: Any = json.loads(line)
                 cost, job = Spent(int(entry["tokens"]), float(entry["dollars"])), str(entry["job"])

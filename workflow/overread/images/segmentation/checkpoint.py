@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +20,7 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal. BadInput if it can't be read."""
     digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             while block := file.read(BLOCK):
                 digest.update(block)
     except OSError as error:
@@ -35,7 +36,7 @@ def load_weights(network: torch.nn.Module, path: Path, sha256: str | None = None
             weights that are missing, left over or of another shape
     """
     try:
-        content = path.read_bytes()
+        content = regular(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: checkpoint not readable ({error.strerror or error})") from None
     found = hashlib.sha256(content).hexdigest()

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError
 
 from overread.core.errors import BadInput
-from overread.core.records import Record, Study, one_line, replacing
+from overread.core.inputs import regular
+from overread.core.outputs import OutputFolder
+from overread.core.records import Record, Study, one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,19 +73,19 @@ def write_mask(labels: npt.NDArray[np.uint8], grid: Grid, path: Path) -> None:
     image.set_qform(grid.affine, code=1)
     image.header.set_xyzt_units("mm")
     pack = isal_zlib.compressobj(2, wbits=31)  # gzip without name and time
-    with replacing(path) as temporary:
+    with folder(path).writing(path) as temporary:
         temporary.write_bytes(pack.compress(image.to_bytes()) + pack.flush())
 
 
 def write_result(result: Segmentation, mask: Path) -> None:
-    with replacing(json_path(mask)) as temporary:
+    with folder(mask).writing(json_path(mask)) as temporary:
         temporary.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def read_result(path: Path) -> Segmentation:
     """BadInput if there is none, or it is none."""
     try:
-        return Segmentation.model_validate_json(path.read_text(encoding="utf-8"))
+        return Segmentation.model_validate_json(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; segment the study first") from None
     except (ValidationError, ValueError) as error:
@@ -92,23 +94,26 @@ def read_result(path: Path) -> Segmentation:
 
 
 def clear(mask: Path) -> None:
-    """Remove what an earlier run left, the JSON first."""
-    for path in (json_path(mask), mask, brain_path(mask)):
-        path.unlink(missing_ok=True)
+    """Remove what an earlier run left, the JSON first. BadInput for a file that no earlier run wrote."""
+    folder(mask).remove(json_path(mask).name, mask.name, brain_path(mask).name)
 
 
-def keep(mask: Path, folder: Path) -> None:
-    """A copy of a finished segmentation in `folder`; the JSON is copied last."""
-    folder.mkdir(parents=True, exist_ok=True)
+def folder(mask: Path) -> OutputFolder:
+    """Where a mask and what goes beside it lie: a person may keep masks of their own there."""
+    return OutputFolder(mask.parent, "images segment")
+
+
+def keep(mask: Path, place: Path) -> None:
+    """A copy of a finished segmentation in the folder `place`; the JSON is copied last. BadInput for another's file."""
     for path in (mask, brain_path(mask), json_path(mask)):
         if path.exists():
-            with replacing(folder / path.name) as temporary:
+            with folder(place / mask.name).writing(place / path.name) as temporary:
                 shutil.copyfile(path, temporary)
 
 
-def take(mask: Path, folder: Path, key: str) -> Segmentation | None:
+def take(mask: Path, work: Path, key: str) -> Segmentation | None:
     """Put what was kept under `key` in its place; None if nothing whole was."""
-    kept = folder / mask.name
+    kept = work / mask.name
     try:
         result = read_result(json_path(kept))
     except BadInput:  # nothing, or what another version wrote

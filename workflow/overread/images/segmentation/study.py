@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from overread.config import Provided, SegResNet, SwinUnetr
+from overread.core.errors import BadInput
+from overread.core.progress import say
 from overread.core.provenance import source_hash
 from overread.core.records import Study, content_hash
 from overread.images.files import BRAIN, TUMOUR, StudyFiles
@@ -66,7 +68,10 @@ def segment(
     result = results.Segmentation(**about, seconds=round(time.perf_counter() - start, 3))
     results.write_result(result, mask)
     if work is not None:
-        results.keep(mask, work)
+        try:
+            results.keep(mask, work)
+        except BadInput as error:  # the masks are made; they are made again if they are asked for again
+            say(f"warning: not kept for another attempt: {error}")
     return result
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from overread.config import FINDINGS
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Study
 from overread.sources.chexpert_plus.section import ChexpertPlus
 from overread.sources.shared.frontal_choice import frontal_image
@@ -214,7 +215,7 @@ def _csv_rows(path: Path, remarks: Remarks) -> Iterator[tuple[str, dict[str, str
 def _json_rows(path: Path, remarks: Remarks) -> Iterator[tuple[str, dict[str, str | None]]]:
     names = ("path_to_image", *FINDINGS)
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with regular(path).open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 if not line.strip():
                     continue

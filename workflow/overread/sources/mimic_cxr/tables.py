@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from overread.config import FINDINGS
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.sources.shared.frontal_choice import VIEW_POSITIONS
 from overread.sources.shared.labels import in_words
 from overread.sources.shared.remarks import Remarks
@@ -203,7 +204,7 @@ def _table(path: Path, name: str, columns: list[str], remarks: Remarks) -> pa.Ta
 
     try:
         return csv.read_csv(
-            path,
+            regular(path),
             parse_options=csv.ParseOptions(invalid_row_handler=skipped),
             convert_options=csv.ConvertOptions(
                 column_types={column: pa.string() for column in columns},

@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, field_validator
 from overread.config import FINDINGS
 from overread.config.base import Section
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 from overread.core.records import one_line
 
 Term = tuple[str, frozenset[str]]
@@ -74,7 +75,7 @@ class MeshLabels(Section):
 def read_mesh(path: Path) -> MeshLabels:
     """The mapping of a YAML file. BadInput with the file and the key if it is none."""
     try:
-        return MeshLabels.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return MeshLabels.model_validate(yaml.safe_load(regular(path).read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
     except ValidationError as error:

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from overread.config import FINDINGS
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Study
 from overread.images.kinds import file_problem
 from overread.sources.open_i.mesh import MeshLabels, read_mesh
@@ -160,7 +161,7 @@ def _report(path: Path, root: DataRoot) -> tuple[Report | None, str | None]:
     if problem is not None:
         return None, problem
     try:
-        content = path.read_bytes() if path.stat().st_size <= LARGEST_REPORT else b""
+        content = regular(path).read_bytes() if path.stat().st_size <= LARGEST_REPORT else b""
         if not content:
             return None, f"more than {LARGEST_REPORT} bytes are no report"
         if b"<!DOCTYPE" in content or b"<!ENTITY" in content:  # entities can grow without bound

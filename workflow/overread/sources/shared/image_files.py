@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from overread.core.inputs import regular
 from overread.images.kinds import ENOUGH, file_problem, kind_of
 
 RADIOGRAPHS = ("JPEG", "PNG", "DICOM")
@@ -19,7 +20,7 @@ def radiograph_problem(path: Path, kinds: Collection[str] = RADIOGRAPHS) -> str 
     if problem is not None:
         return f"the image {problem}"
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             start = file.read(ENOUGH)
             file.seek(max(0, path.stat().st_size - 1024))
             end = file.read()

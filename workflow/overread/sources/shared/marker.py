@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from overread.core.outputs import replacing
+
 MARKER = "SEMI-SYNTHETIC.txt"
 
 
 def mark(folder: Path, sentence: str) -> None:
     """Write the marker with one sentence that says what is real and what is planted."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARKER).write_text(f"{sentence}\n", encoding="utf-8")
+    with replacing(folder / MARKER) as temporary:
+        temporary.write_text(f"{sentence}\n", encoding="utf-8")
 
 
 def is_semi_synthetic(folder: Path) -> bool:

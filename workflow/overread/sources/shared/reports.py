@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 from overread.images.kinds import file_problem
 from overread.sources.shared.columns import ReportColumns
 from overread.sources.shared.paths import DataRoot
@@ -79,7 +80,7 @@ def read_text(path: Path, root: DataRoot) -> tuple[str, str | None]:
     if problem is not None:
         return "", problem
     try:
-        return path.read_text(encoding="utf-8-sig"), None
+        return regular(path).read_text(encoding="utf-8-sig"), None
     except UnicodeDecodeError as error:
         return "", f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
     except OSError as error:

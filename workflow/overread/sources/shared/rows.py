@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 
 LARGEST_CELL = 10_000_000
 """Characters. The csv module's own limit, 131,072, is too near to the length of real cells."""
@@ -33,8 +34,8 @@ def read_head(path: Path) -> list[str]:
         if _is_parquet(path):
             import pyarrow.parquet as pq
 
-            return list(pq.read_schema(path).names)
-        with path.open(newline="", encoding="utf-8-sig") as file:
+            return list(pq.read_schema(regular(path)).names)
+        with regular(path).open(newline="", encoding="utf-8-sig") as file:
             return [name.strip() for name in next(csv.reader(file, strict=True), [])]
 
 
@@ -84,7 +85,7 @@ def _csv(path: Path, head: list[str], wanted: list[str]) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     places = [(name, head.index(name)) for name in wanted]
     number = 0
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with regular(path).open(newline="", encoding="utf-8-sig") as file:
         table = csv.reader(file, strict=True)
         next(table, None)
         try:
@@ -105,7 +106,7 @@ def _parquet(path: Path, wanted: list[str]) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
     number = 0
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(regular(path)) as file:
         for batch in file.iter_batches(columns=wanted):
             for cells in batch.to_pylist():
                 number += 1
