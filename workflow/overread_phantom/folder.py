@@ -28,7 +28,7 @@ from overread_phantom.contrast import ALL, MAIN, signals, tumour_slice
 from overread_phantom.quantise import Scale
 from overread_phantom.tumour import Facts, PlantedTumour, generator
 
-COMMAND = "studies phantom"
+COMMAND = "studies make"
 """Whose manifest lies in the folder."""
 
 TRUTH = "truth.csv"

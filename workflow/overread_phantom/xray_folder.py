@@ -28,7 +28,7 @@ from overread_phantom.xray_base import FULL, base, base_file
 
 FIRST_PATIENT, FIRST_STUDY = 90_000_001, 95_000_001
 
-COMMAND = "studies phantom"
+COMMAND = "studies make"
 """Whose manifest lies in the folder."""
 
 PREFIX = "mimic-cxr-2.0.0"

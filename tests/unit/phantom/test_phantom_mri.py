@@ -148,7 +148,7 @@ def test_another_seed_gives_other_studies() -> None:
 
 def test_only_a_folder_of_its_own_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine")
-    with pytest.raises(BadInput, match=r"`overread studies phantom` did not write, .*: precious\.txt"):
+    with pytest.raises(BadInput, match=r"`overread studies make` did not write, .*: precious\.txt"):
         mri.make(section(1), tmp_path)
     assert (tmp_path / "precious.txt").read_text() == "mine"
 

@@ -314,7 +314,7 @@ def test_a_new_run_leaves_nothing_of_the_old_one_and_touches_no_other_folder(tmp
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("precious")
-    with pytest.raises(BadInput, match=r"`overread studies phantom` did not write, .*: thesis\.txt"):
+    with pytest.raises(BadInput, match=r"`overread studies make` did not write, .*: thesis\.txt"):
         make(section(1), mine)
     assert (mine / "thesis.txt").read_text() == "precious"
     make(section(2), tmp_path / "made")

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from overread.core.columns import Column
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import replacing
 
 
@@ -91,7 +92,7 @@ class CsvFile:
         raises  BadInput if there is no such file, a declared column is missing, or a cell does not fit its column
         """
         try:
-            with path.open(newline="", encoding="utf-8") as file:
+            with regular(path).open(newline="", encoding="utf-8") as file:
                 reader = csv.DictReader(file)
                 rows = [{name: text or "" for name, text in row.items()} for row in reader]
                 present = reader.fieldnames or []

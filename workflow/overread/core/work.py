@@ -93,7 +93,7 @@ class KeptAnswers(Generic[A]):
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             self._file.truncate(whole)
-        for line in content[:whole].splitlines():
+        for line in content[:whole].split(b"\n")[:-1]:
             kept = _believed(line, self.kind)
             if kept is None:
                 self.damaged += 1

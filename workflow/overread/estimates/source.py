@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overread.core.errors import BadInput
+from overread.core.inputs import regular
 from overread.core.records import Question, Study, read_questions, read_studies
 
 
@@ -36,7 +37,7 @@ def read_source(folder: Path) -> Source:
 
 def _rejected(path: Path) -> set[str]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             return {row["study"] for row in csv.DictReader(file)}
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; index the images of this dataset first") from None

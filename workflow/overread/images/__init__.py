@@ -27,8 +27,8 @@ def render_study(
     views     by name; those of another modality than the study's are passed over
     folder    <dataset>/images/<study>
     left_out  gets an entry (view, series, reason) for each series that a view of all series had to go without
-    raises    BadFile: a file that a view needs can't be used; BadInput: a view that does not fit the study, or a file in
-              `folder`/pictures that no earlier run wrote
+    raises    BadFile: a file that a view needs can't be used; BadInput: a view that does not fit the study, or a file
+              in `folder`/pictures that no earlier run wrote
     """
     pictures = OutputFolder(folder / "pictures", "images render")
     pictures.clear()
