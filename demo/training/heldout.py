@@ -16,8 +16,9 @@ import numpy as np
 from demo.training.prompts import DEMO, demo_questions
 from PIL import Image
 
-from overread.backends import load as load_backend
-from overread.config import FindingQuestions, GrammarQuestions, Setting, TransformersModel, load
+from overread.backends.base import load as load_backend
+from overread.backends.transformers.section import TransformersModel
+from overread.config import FindingQuestions, GrammarQuestions, Setting, load
 from overread.core.records import Picture, Question, Study, Substitute, Trial
 from overread.images.render import pixel_hash
 from overread.questions import findings

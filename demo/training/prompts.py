@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from demo.training.pictures import Pictures, Studies
 
-from overread.backends import content
+from overread.backends.base import content
 from overread.config import Config, FindingQuestions, Setting, load
 from overread.core.records import Picture, Question, Readout
 from overread.questions import findings

@@ -12,7 +12,7 @@ from PIL import Image
 from benchmarks.conftest import Bench
 from data.checkpoints import make_checkpoint
 from data.trials import make_model, make_trial, picture_block
-from overread.backends import load
+from overread.backends.base import load
 from overread.core.records import Block, Trial
 
 REPORT = " ".join(["The heart is large and the lungs are clear without an effusion ."] * 6)

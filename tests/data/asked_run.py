@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from overread.config import CalibratedModel
+from overread.backends.calibrated.section import CalibratedModel
 from overread.core.records import Question, Trial
 
 STUDY = "xray-01-1"

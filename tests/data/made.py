@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from overread.config import CalibratedModel, Comparison, Effect, Setting, Statistics
+from overread.backends.calibrated.section import CalibratedModel
+from overread.config import Comparison, Effect, Setting, Statistics
 from overread.core.records import (
     Block,
     Picture,

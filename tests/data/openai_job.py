@@ -12,9 +12,10 @@ from typing import Any
 from PIL import Image
 
 from data.endpoint_calls import QUICK
-from overread.backends.openai import OpenaiBackend
+from overread.backends.openai.backend import OpenaiBackend
+from overread.backends.openai.section import OpenaiModel
 from overread.backends.transport.client import Patience
-from overread.config import Decoding, OpenaiModel, Takes
+from overread.config import Decoding, Takes
 from overread.core.records import Block, Response, Trial, read_responses, write_trials
 from overread.responses.answering import Counts, answer_trials
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from overread.config import Decoding, Takes, TransformersModel
+from overread.backends.transformers.section import TransformersModel
+from overread.config import Decoding, Takes
 from overread.core.records import Block, Trial
 
 

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from overread.backends.vllm import VllmBackend
-from overread.config import Decoding, Takes, VllmModel
+from overread.backends.vllm.backend import VllmBackend
+from overread.backends.vllm.section import VllmModel
+from overread.config import Decoding, Takes
 from overread.core.records import Trial, read_trials
 
 

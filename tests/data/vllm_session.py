@@ -20,10 +20,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from overread.backends.vllm import VllmBackend, parity, reader
+from overread.backends.vllm import parity, reader
+from overread.backends.vllm.backend import VllmBackend
 from overread.backends.vllm.reader import Reader
 from overread.backends.vllm.reference import by_transformers
-from overread.config import Decoding, VllmModel
+from overread.backends.vllm.section import VllmModel
+from overread.config import Decoding
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial, read_trials
 from overread.responses.answering import answer_trials

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from overread.config import Model, OpenaiModel, WeightsModel, load_model
+from overread.backends.openai.section import OpenaiModel
+from overread.config import Model, WeightsModel, load_model
 
 ROOT = Path(__file__).parents[2]
 FILES = {path.stem: path for path in sorted((ROOT / "config" / "models").glob("*.yaml"))}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from overread.config import OpenaiModel, read_yaml
+from overread.backends.openai.section import OpenaiModel
+from overread.config import read_yaml
 
 BASE: dict[str, Any] = {"label": "M", "backend": "openai", "model": "m", "takes": {"logprobs": False}}
 VLLM: dict[str, Any] = {"server": "vllm", "endpoint": "http://127.0.0.1:8000/v1"}

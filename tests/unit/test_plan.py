@@ -11,8 +11,10 @@ import pytest
 
 from data.configs import MODELS, OTHERS, SETTINGS, config_of, small
 from overread import plan
+from overread.backends.calibrated.section import CalibratedModel
 from overread.config import Config
-from overread.plan import Cell, judging
+from overread.core import guard
+from overread.plan import Cell
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "config" / "config.yaml"
@@ -188,6 +190,23 @@ def test_restricted_data_wait_for_an_attestation_of_exactly_that_address(
     assert found("https://VLM.example:443/v1") == []
 
 
+def test_a_model_that_does_not_say_where_trials_go_gets_no_restricted_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its section extends neither LocalModel nor ServerModel; what is attested is no word about it."""
+    monkeypatch.setattr(CalibratedModel, "stays_here", False)
+    datasets = small()["datasets"]
+    datasets["mri"]["restricted"] = True
+    config = config_of(tmp_path, datasets=datasets, attested_endpoints=["https://vlm.example/v1"])
+    said = (
+        "truth gets no restricted data: its back end calibrated says neither that they stay on this machine nor which "
+        "server they go to"
+    )
+    assert why(config, "mri", "truth", "plain") == [("never", said)]
+    assert why(config, "mri", "reader", "plain") == []
+    assert why(config, "xray", "truth", "report") == [], "the other dataset is not restricted"
+
+
 @pytest.mark.parametrize(
     ("endpoint", "loopback"),
     [
@@ -197,7 +216,7 @@ def test_restricted_data_wait_for_an_attestation_of_exactly_that_address(
     ],
 )  # fmt: skip
 def test_only_this_machine_is_loopback(endpoint: str, loopback: bool) -> None:
-    assert judging.is_loopback(endpoint) is loopback
+    assert guard.is_plainly_loopback(endpoint) is loopback
 
 
 def test_a_key_that_is_not_set_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from overread.config import Config, OpenaiModel
+from overread.config import Config, ServerModel
 from overread.core.errors import BadInput, OverreadError
 from overread.reporting import words
 from overread_viewer.asking import Asked, Asking, Call, TooMany
@@ -284,8 +284,8 @@ def _answer(request: Request, dataset: str, study: str, shared: Desk, asked: Ask
         "right": _is_right(asked),
         "marked": built.marked,
         "label": section.label if section is not None else form.model,
-        "calibrated": section is not None and section.backend == "calibrated",
-        "endpoint": section.endpoint if isinstance(section, OpenaiModel) else None,
+        "calibrated": section is not None and section.told_the_truth,
+        "endpoint": section.endpoint if isinstance(section, ServerModel) else None,
         "described": _words(shared, form.setting),
         "before": before,
         "blocks": [(block, _picture(dataset, block.image)) for block in trial.blocks],

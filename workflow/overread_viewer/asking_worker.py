@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from overread.config import Model, OpenaiModel, VllmModel
+from overread.config import Model, ServerModel
 from overread.core.errors import BadInput, OverreadError
 from overread.core.records import Trial
 
 if TYPE_CHECKING:
-    from overread.backends import Backend
+    from overread.backends.base import Backend
 
 REQUEST = "asked-in-the-viewer"
 """In the place of a request key: no answer of this process is one of the study's."""
@@ -59,13 +59,13 @@ class Answerer:
             return {"error": f"model {request['model_id']!r}: {type(error).__name__}: {first}"}
 
     def _response(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        from overread.backends import Job
-        from overread.responses.answering import guard_restricted, response
+        from overread.backends.base import Job, guard_restricted
+        from overread.responses.answering import response
 
         trial = Trial.model_validate(request["trial"])
         model: Model = TypeAdapter(Model).validate_python(request["model"])
         backend = self._backend(model, request)
-        guard_restricted([trial], backend.endpoint, request["attested"])
+        guard_restricted([trial], backend, request["attested"])
         with tempfile.TemporaryDirectory(prefix="overread-asked-") as scratch:
             job = Job(Path(scratch) / "asked.jsonl", Path(request["ledger"]), (), tuple(request["attested"]))
             answers = list(backend.as_they_come([trial], Path(request["folder"]), job))
@@ -75,20 +75,18 @@ class Answerer:
 
     def _backend(self, model: Model, request: Mapping[str, Any]) -> Backend:
         """The model's back end; a server's is made anew, for the budget that is left now."""
-        from overread.backends import load
+        from overread.backends.base import load
 
-        if isinstance(model, OpenaiModel):
+        if isinstance(model, ServerModel):
             return load(_within_budget(model, Path(request["study_ledger"])), request["model_id"])
-        if isinstance(model, VllmModel):
-            # The comparison with transformers would load the model twice for a single question.
-            model = model.model_copy(update={"parity": 0})
+        model = model.for_one_question()
         section = json.dumps(request["model"], sort_keys=True)
         if self._loaded is None or self._loaded[0] != section:
             self._loaded = section, load(model, request["model_id"])
         return self._loaded[1]
 
 
-def _within_budget(model: OpenaiModel, study_ledger: Path) -> OpenaiModel:
+def _within_budget(model: ServerModel, study_ledger: Path) -> ServerModel:
     """The model with what the study has left of its budget. The study's ledger is read from a copy, never opened.
 
     raises   BadInput if nothing is left, and for a model that answers by the batch, within a day

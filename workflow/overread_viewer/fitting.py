@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overread.config import Config, Model, OpenaiModel, VllmModel, load
+from overread.config import Config, Model, ServerModel, load
 from overread.core.errors import BadInput
+from overread.core.guard import is_plainly_loopback
 from overread.core.records import content_hash
 from overread.plan.asked import Cell
-from overread.plan.judging import Judge, is_loopback
+from overread.plan.judging import Judge, unguarded
 from overread_viewer.own_question import model_of
 
 if TYPE_CHECKING:
@@ -76,13 +77,15 @@ class Fitting:
             found = (judge or Judge(self.config)).obstacles(Cell(dataset, model, setting, 1))
             if found:
                 return found[0].why
-        elif isinstance(section, OpenaiModel) and not is_loopback(section.endpoint):
+        elif isinstance(section, ServerModel) and not is_plainly_loopback(section.endpoint):
             return (
                 f"{model} is on a server elsewhere: start the viewer with --config, which says what may be sent there"
             )
+        elif (why := unguarded(section, model)) is not None and self.catalogue.restricted(dataset):
+            return why
         elif not self.catalogue.runs(dataset, model, setting):
             return self._not_run(dataset, model, setting)
-        if isinstance(section, OpenaiModel) and section.batch_api:
+        if isinstance(section, ServerModel) and section.batch_api:
             return f"{model} answers in batches that take up to a day (batch_api)"
         return None
 
@@ -107,12 +110,8 @@ class Fitting:
         return tuple(self.config.attested_endpoints) if self.config is not None else ()
 
     def python(self, model: str) -> str:
-        """The interpreter that a model needs: vLLM has one of its own, as in a run."""
-        section = self.sections[model]
-        if not isinstance(section, VllmModel):
-            return sys.executable
-        made = ROOT / ".venv-vllm" / "bin" / "python"
-        return section.python or (str(made) if made.exists() else sys.executable)
+        """The interpreter that a model needs, as in a run."""
+        return self.sections[model].interpreter(ROOT) or sys.executable
 
     def ledger(self, model: str) -> Path:
         """Where questions of one's own write down what they spend: outside the results, one file a run and model."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from overread.config import Config, FindingQuestions, Model, Questions, Setting, WeightsModel, is_folder
+from overread.config import Config, FindingQuestions, Model, Questions, Setting
 from overread.config.study import Reports as ReportsSection
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
@@ -129,9 +129,9 @@ class Form:
 
     def check_tokens_of(self, model: Model) -> None:
         """Find control tokens of a model whose tokenizer lies in a folder."""
-        if not isinstance(model, WeightsModel) or not is_folder(model.weights):
-            return
-        tokens = _special_tokens(Path(model.weights).expanduser() / "tokenizer.json")
+        tokens = [
+            token for folder in model.folders for token in _special_tokens(Path(folder).expanduser() / "tokenizer.json")
+        ]
         for where, text in (("stem", self.stem), *(("options", option) for option in self.options)):
             found = next((token for token in tokens if token in text), None)
             if found is not None:

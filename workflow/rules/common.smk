@@ -337,15 +337,14 @@ def model_section(model):
 
 def server_options(model):
     """Where restricted data may go, and where the jobs of a model write down what they spend; nothing for one that is here."""
-    if study.models[model].backend != "openai":
+    if study.models[model].stays_here:
         return ""
     return f"{attested_endpoints()} --ledger {shlex.quote(f'{RESULTS}/work/spent/{model}.jsonl')}"
 
 
 def weights_in(model):
     """The files of a model that lies in folders: new weights ask anew."""
-    named = [getattr(study.models[model], key, None) for key in ("weights", "vision_tower")]
-    folders = [Path(place) for place in named if place and Path(place).is_absolute()]
+    folders = [Path(folder).expanduser() for folder in study.models[model].folders]
     return sorted(str(file) for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
@@ -384,17 +383,17 @@ def minutes_of(model, runs):
 
 
 def environment_of(model):
-    """vLLM wants other versions than the rest."""
-    return f"../../envs/{'vllm' if study.models[model].backend == 'vllm' else 'models'}.yaml"
+    """Some back ends want other versions than the rest."""
+    named = study.models[model].environment
+    return named if os.path.isabs(named) else f"../../envs/{named}.yaml"
 
 
 def python_of(model):
-    """The interpreter that asks a model. vLLM wants other versions than the rest, so it has one of its own."""
-    section = study.models[model]
-    if with_conda or section.backend != "vllm":
+    """The interpreter that asks a model."""
+    named = None if with_conda else study.models[model].interpreter(ROOT)
+    if named is None:
         return "python"
-    made = ROOT / ".venv-vllm" / "bin" / "python"
-    return section.python or (os.path.relpath(made) if made.exists() else "python")
+    return os.path.relpath(named) if Path(named).is_relative_to(ROOT) else named
 
 
 # -- tables --------------------------------------------------------------------------------------------------------------

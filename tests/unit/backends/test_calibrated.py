@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overread.backends import load
-from overread.backends.calibrated import CONFIDENCE
-from overread.config import CalibratedModel, Reliance
+from overread.backends.base import load
+from overread.backends.calibrated.backend import CONFIDENCE
+from overread.backends.calibrated.section import CalibratedModel, Reliance
 from overread.core.records import Block, Response, Trial, request_key
 from overread.responses.answering import response
 

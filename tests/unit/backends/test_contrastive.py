@@ -14,8 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from data.checkpoints import make_checkpoint
 from data.medimageinsight import write_repository
 from data.trials import Shown, make_trial
-from overread.backends import Answer, load
-from overread.config import ContrastiveModel, MedImageInsightCode, Model, Takes
+from overread.backends.base import Answer, load
+from overread.backends.contrastive.section import ContrastiveModel, MedImageInsightCode
+from overread.config import Model, Takes
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial, read_responses, write_trials
 from overread.responses.answering import answer_trials

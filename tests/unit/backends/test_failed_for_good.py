@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from data.trials import make_trial
-from overread.backends import Answer, Backend
-from overread.config import CalibratedModel, Reliance
+from overread.backends.base import Answer, LocalBackend
+from overread.backends.calibrated.section import CalibratedModel, Reliance
 from overread.core.errors import NotAnswered
 from overread.core.records import Trial, read_responses, write_trials
 from overread.responses.answering import answer_trials
@@ -18,7 +18,7 @@ from overread.responses.answering import answer_trials
 MODEL = CalibratedModel(label="c", backend="calibrated", reliance=Reliance())
 
 
-class Reader(Backend):
+class Reader(LocalBackend):
     """Says yes, but for q1, whose prompt is too long, and q2, for which the network is down as long as it is."""
 
     def __init__(self) -> None:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from data.llava_med import EDGE, make_llava_med
 from data.trials import Shown, make_trial, picture_block
-from overread.backends import Answer, content, load
+from overread.backends.base import Answer, content, load
 from overread.backends.llava_med.checkpoint import library_names
 from overread.backends.llava_med.conversation import drawn_place, segments, square
-from overread.config import Decoding, LlavaMedModel
+from overread.backends.llava_med.section import LlavaMedModel
+from overread.config import Decoding
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial
 

@@ -12,9 +12,10 @@ import pytest
 
 from data.med3dvlm import MODULE, make_med3dvlm
 from data.trials import Shown, make_trial
-from overread.backends import Answer, load
+from overread.backends.base import Answer, load
 from overread.backends.med3dvlm.prompts import question_text
-from overread.config import Decoding, Med3dvlmModel
+from overread.backends.med3dvlm.section import Med3dvlmModel
+from overread.config import Decoding
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial, read_responses, write_trials
 from overread.responses.answering import answer_trials

@@ -402,7 +402,7 @@ def test_a_volume_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_answering_costs_is_counted(tmp_path: Path) -> None:
-    from overread.backends.openai import OpenaiBackend
+    from overread.backends.openai.backend import OpenaiBackend
 
     shown = picture(tmp_path, "one")
     with OpenaiServer(lambda asked: Completion("2", tokens=(1000, 20, 400))) as server:

@@ -12,7 +12,7 @@ import pytest
 
 from data.checkpoints import make_checkpoint
 from data.trials import Shown, make_model, make_trial
-from overread.backends import Answer, content, load
+from overread.backends.base import Answer, content, load
 from overread.config import Decoding
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from data.trials import Shown, make_model, make_trial
-from overread.backends import Answer, load
-from overread.backends.transformers import TransformersBackend
+from overread.backends.base import Answer, load
+from overread.backends.transformers.backend import TransformersBackend
 from overread.backends.transformers.memory import Memory
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from data.trials import make_model, make_trial, picture_block
-from overread.backends import Answer, load
 from overread.backends.account import Account
+from overread.backends.base import Answer, load
 from overread.config import Decoding
 from overread.core.records import Block, Trial
 

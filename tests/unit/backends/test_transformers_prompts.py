@@ -14,11 +14,12 @@ from PIL import Image
 
 from data.checkpoints import make_checkpoint
 from data.trials import Shown, make_model, make_trial
-from overread.backends import content, load
+from overread.backends.base import content, load
 from overread.backends.transformers.network import load_network
 from overread.backends.transformers.pictures import read_picture
 from overread.backends.transformers.prompts import Prompt, Prompts
-from overread.config import Decoding, TransformersModel
+from overread.backends.transformers.section import TransformersModel
+from overread.config import Decoding
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from data.checkpoints import make_checkpoint
 from data.trials import Shown, make_trial
-from overread.backends import load
+from overread.backends.base import load
 from overread.backends.order import by_shared_beginning
 from overread.backends.transformers.network import load_network
 from overread.backends.vllm import engine as engine_module
@@ -31,7 +31,8 @@ from overread.backends.vllm.engine import Engine, Output, Request
 from overread.backends.vllm.parity import TOLERANCES, Asked, check, chosen, deviation
 from overread.backends.vllm.reader import Reader, Unloaded, as_transformers
 from overread.backends.vllm.reference import Given, Probe
-from overread.config import Decoding, Takes, VllmModel
+from overread.backends.vllm.section import VllmModel
+from overread.config import Decoding, Takes
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial
 

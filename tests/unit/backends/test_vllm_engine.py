@@ -25,10 +25,12 @@ import pytest
 from data.checkpoints import make_checkpoint
 from data.trials import make_model, make_trial, picture_block
 from lacking import interpreter
+from overread.backends.openai.section import OpenaiModel
 from overread.backends.vllm import reference
 from overread.backends.vllm.parity import chosen
 from overread.backends.vllm.reference import Probe
-from overread.config import Decoding, OpenaiModel, Resources, Takes, VllmModel
+from overread.backends.vllm.section import VllmModel
+from overread.config import Decoding, Resources, Takes
 from overread.core.records import Response, Trial, read_responses, write_trials
 from overread.responses.answering import answer_trials
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from overread.backends import Answer
+from overread.backends.base import Answer
 from overread.core import locking
 from overread.core.errors import BadInput
 from overread.core.locking import Lock

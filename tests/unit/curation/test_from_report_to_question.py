@@ -10,8 +10,9 @@ import pytest
 
 from data.openai_server import Asked, Completion, Faults, OpenaiServer, Script
 from data.written_questions import BAD, Checker, Reported, Writer, WrittenQuestion, reported, study_of
+from overread.backends.openai.section import OpenaiModel
 from overread.backends.transport.client import Patience
-from overread.config import GeneratedQuestions, OpenaiModel
+from overread.config import GeneratedQuestions
 from overread.curation.candidates import Candidate
 from overread.curation.filter import Filtered, filter_candidates
 from overread.curation.generate import generate

@@ -17,8 +17,10 @@ import pytest
 
 from data.openai_server import Completion, Faults, Happening, OpenaiServer, Raw, Reset, Stall, Status
 from data.written_questions import BAD, Reported, Writer, reported, study_of
+from overread.backends.calibrated.section import CalibratedModel, Reliance
+from overread.backends.openai.section import OpenaiModel
 from overread.backends.transport.client import Patience
-from overread.config import CalibratedModel, GeneratedQuestions, OpenaiModel, Reliance
+from overread.config import GeneratedQuestions
 from overread.core.errors import BadInput, NotAnswered
 from overread.core.records import Study, write_studies
 from overread.curation.candidates import Candidate, StudyReply, read_candidates, read_replies, write_candidates

@@ -13,11 +13,13 @@ import pytest
 from data.checkpoints import make_checkpoint
 from data.written_questions import reported
 from overread.backends.transformers.chat import LocalClient
+from overread.backends.transformers.section import TransformersModel
 from overread.backends.transport.client import Call
 from overread.backends.transport.replies import Reply, response_format, structured
-from overread.config import GeneratedQuestions, TransformersModel, VllmModel
+from overread.backends.vllm.section import VllmModel
+from overread.config import GeneratedQuestions
 from overread.core.errors import BadInput, NotAnswered
-from overread.curation.dialogue import Form, converse, identity, writer
+from overread.curation.dialogue import Form, converse, writer
 from overread.curation.generate import generate
 
 SECTION = GeneratedQuestions(origin="generated", author="author", validator="validator", per_study=2)
@@ -119,11 +121,21 @@ def test_studies_whose_reply_never_fits_are_named_and_the_others_kept(folder: Pa
 def test_other_weights_are_another_author(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     make_checkpoint("qwen3", other, seed=1)
-    assert identity(model(folder), "a") != identity(model(other), "a")
-    assert identity(model(folder), "a") == identity(model(folder, label="Another label"), "a")
+    assert model(folder).writer_identity("a") != model(other).writer_identity("a")
+    assert model(folder).writer_identity("a") == model(folder, label="Another label").writer_identity("a")
 
 
 def test_a_model_that_can_not_write_is_refused_by_name() -> None:
     vllm = VllmModel.model_validate({"label": "v", "backend": "vllm", "weights": "a/b"})
     with pytest.raises(BadInput, match=r"'big' can't be the author: its back end is vllm.*vllm serve"):
         writer(vllm, "big", "author")
+
+
+def test_restricted_reports_go_to_no_author_that_does_not_say_where_they_go(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TransformersModel, "stays_here", False)
+    closed = reported(1, restricted=True)[0].study
+    with pytest.raises(BadInput, match=r"the back end transformers of 'author' does not say where reports go"):
+        converse(model(folder), "author", asked(), [closed], calls(1), tmp_path / "work.jsonl")
+    assert not (tmp_path / "work.jsonl").exists()

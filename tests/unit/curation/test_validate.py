@@ -14,8 +14,9 @@ import pytest
 
 from data.openai_server import Asked, Completion, Faults, Happening, OpenaiServer, Status
 from data.written_questions import Checker, Reported, Writer, questions_shown, reported, study_of
+from overread.backends.openai.section import OpenaiModel
 from overread.backends.transport.client import Patience
-from overread.config import GeneratedQuestions, OpenaiModel
+from overread.config import GeneratedQuestions
 from overread.core.errors import BadInput, NotAnswered
 from overread.core.records import write_studies
 from overread.curation.candidates import (

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from data.handmade import Asked, read, write_cell
-from overread.backends.calibrated import CalibratedBackend
-from overread.config import CalibratedModel, Comparison, Effect, Setting, Statistics
+from overread.backends.calibrated.backend import CalibratedBackend
+from overread.backends.calibrated.section import CalibratedModel
+from overread.config import Comparison, Effect, Setting, Statistics
 from overread.core.records import Block, Trial
 from overread.estimates.bootstrap import Interval, Ratio, ratio_difference, ratio_interval
 from overread.estimates.tables.accuracy import accuracy_table

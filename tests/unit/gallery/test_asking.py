@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from overread.backends import load
-from overread.config import CalibratedModel
+from overread.backends.base import load
+from overread.backends.calibrated.section import CalibratedModel
 from overread.core.errors import BadInput
 from overread.core.records import Block, Response, Trial, request_key
 from overread.gallery.readers import GALLERY

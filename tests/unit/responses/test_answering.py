@@ -18,23 +18,24 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from data.trials import make_trial
-from overread.backends import Answer, Backend, load
 from overread.backends.account import read_cost
+from overread.backends.base import Answer, Backend, LocalBackend, ServerBackend, guard_restricted, load
+from overread.backends.calibrated import backend as calibrated
+from overread.backends.calibrated.section import CalibratedModel, Reliance
 from overread.backends.order import in_turn
-from overread.config import CalibratedModel, Reliance
 from overread.core.errors import BadInput, NotAnswered
 from overread.core.records import Trial, read_responses, request_key, write_trials
 from overread.responses import commands
-from overread.responses.answering import Counts, answer_all, answer_trials, guard_restricted
+from overread.responses.answering import Counts, answer_all, answer_trials
 
 MODEL = CalibratedModel(label="c", backend="calibrated", reliance=Reliance(yes=0.5))
 
 
-class Counting(Backend):
-    """Says yes; fails for the questions it is told to; counts what it is asked."""
+class Anywhere(Backend):
+    """Says yes; fails for the questions it is told to; counts what it is asked. It does not say where trials go."""
 
-    def __init__(self, fails: Sequence[str] = (), endpoint: str | None = None, **identity: Any) -> None:
-        self.fails, self.endpoint, self._identity = fails, endpoint, identity
+    def __init__(self, fails: Sequence[str] = (), **identity: Any) -> None:
+        self.fails, self._identity = fails, identity
         self.asked: list[str] = []
 
     def identity(self) -> dict[str, Any]:
@@ -45,6 +46,22 @@ class Counting(Backend):
             self.asked.append(trial.question)
             failed = trial.question in self.fails
             yield Answer(text="", error="connection refused") if failed else Answer(text="Yes", finish_reason="stop")
+
+
+class Counting(Anywhere, LocalBackend):
+    """One that stays here."""
+
+
+class Server(Anywhere, ServerBackend):
+    """One that sends trials to an address."""
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+
+    @property
+    def endpoint(self) -> str:
+        return self._endpoint
 
 
 class Place:
@@ -144,9 +161,9 @@ def test_a_killed_job_goes_on_where_it_stood(tmp_path: Path) -> None:
     code = f"""
 import time
 from pathlib import Path
-from overread.config import CalibratedModel, Reliance
+from overread.backends.calibrated.section import CalibratedModel, Reliance
 from overread.responses.answering import answer_trials
-from overread.backends import load
+from overread.backends.base import load
 
 model = CalibratedModel(label="c", backend="calibrated", reliance=Reliance(yes=0.5))
 back_end = load(model, "m")
@@ -185,9 +202,9 @@ def test_a_rerun_with_everything_answered_loads_no_weights(tmp_path: Path) -> No
     code = f"""
 import sys
 from pathlib import Path
-from overread.config import TransformersModel
+from overread.backends.transformers.section import TransformersModel
 from overread.responses.answering import answer_trials
-from overread.backends import Answer, load
+from overread.backends.base import Answer, load
 
 model = TransformersModel(label="t", backend="transformers", weights={str(weights)!r})
 place = [Path({str(place.trials)!r}), model, "t", Path({str(place.work)!r}), Path({str(place.out)!r})]
@@ -202,7 +219,7 @@ print(sorted({{"torch", "transformers", "PIL"}} & set(sys.modules)))
 
 
 def test_weights_that_changed_ask_again(tmp_path: Path) -> None:
-    from overread.config import TransformersModel
+    from overread.backends.transformers.section import TransformersModel
 
     model = TransformersModel(label="t", backend="transformers", weights=str(tmp_path))
     (tmp_path / "model.safetensors").write_bytes(b"one")
@@ -214,7 +231,7 @@ def test_weights_that_changed_ask_again(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_weights_is_known_by_its_content_wherever_it_lies(tmp_path: Path) -> None:
-    from overread.config import TransformersModel
+    from overread.backends.transformers.section import TransformersModel
 
     identities = []
     for name in ("here", "there"):
@@ -241,10 +258,11 @@ def test_a_key_tells_questions_runs_and_content_apart_but_not_settings() -> None
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["http://127.0.0.1:8000/v1", "http://localhost:8000", "http://[::1]:9", None, "https://192.0.2.7/v1"]
+    "endpoint", ["http://127.0.0.1:8000/v1", "http://localhost:8000", "http://[::1]:9", "https://192.0.2.7/v1"]
 )
-def test_restricted_data_go_to_this_machine_and_to_attested_endpoints(endpoint: str | None) -> None:
-    guard_restricted([make_trial(restricted=True)], endpoint, ["https://192.0.2.7/v1/"])
+def test_restricted_data_go_to_this_machine_and_to_attested_endpoints(endpoint: str) -> None:
+    guard_restricted([make_trial(restricted=True)], Server(endpoint), ["https://192.0.2.7/v1/"])
+    guard_restricted([make_trial(restricted=True)], Counting())
 
 
 @pytest.mark.parametrize(
@@ -253,13 +271,44 @@ def test_restricted_data_go_to_this_machine_and_to_attested_endpoints(endpoint: 
 )
 def test_restricted_data_reach_no_other_endpoint(tmp_path: Path, endpoint: str) -> None:
     place = Place(tmp_path, [make_trial(0), make_trial(1, restricted=True)])
-    back_end = Counting(endpoint=endpoint)
+    back_end = Server(endpoint)
     with pytest.raises(BadInput, match="nothing was sent"):
         answer_trials(
             place.trials, MODEL, "m", place.work, place.out, attested=["https://192.0.2.7/v1"], backend=back_end
         )
     assert back_end.asked == []
-    guard_restricted([make_trial(0)], endpoint)
+    guard_restricted([make_trial(0)], back_end)
+
+
+def test_a_back_end_that_does_not_say_where_trials_go_gets_no_restricted_one(tmp_path: Path) -> None:
+    """It neither stays here nor names a server: an attested endpoint is no word about it."""
+    place = Place(tmp_path, [make_trial(0), make_trial(1, restricted=True)])
+    back_end = Anywhere()
+    with pytest.raises(BadInput, match=r"dataset d is restricted, and the back end Anywhere does not say where"):
+        answer_trials(
+            place.trials, MODEL, "m", place.work, place.out, attested=["https://192.0.2.7/v1"], backend=back_end
+        )
+    assert back_end.asked == [] and not place.out.exists()
+    open_ = Place(tmp_path / "open", [make_trial(0)])
+    assert answer_trials(open_.trials, MODEL, "m", open_.work, open_.out, backend=back_end).asked == 1
+
+
+def test_a_back_end_names_its_endpoint_or_is_none() -> None:
+    class Nameless(Anywhere, ServerBackend):
+        pass
+
+    with pytest.raises(TypeError, match="endpoint"):
+        Nameless()
+
+
+def test_a_section_that_says_its_trials_stay_needs_a_back_end_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Elsewhere(Server):
+        def __init__(self, model: object, model_id: str) -> None:
+            super().__init__("https://192.0.2.7/v1")
+
+    monkeypatch.setattr(calibrated, "CalibratedBackend", Elsewhere)
+    with pytest.raises(BadInput, match=r"stay on this machine, and CalibratedBackend does not extend LocalBackend"):
+        load(MODEL, "m")
 
 
 def test_the_command_answers_and_says_so(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from data.endpoint_calls import QUICK, calls, echo
 from data.openai_job import Place, choice, openai_model
 from data.openai_server import Asked, Completion, Happening, OpenaiServer, Status
 from data.trials import make_model, make_trial
-from overread.backends import Answer, Backend, load
+from overread.backends.base import Answer, LocalBackend, load
+from overread.backends.calibrated.section import CalibratedModel, Reliance
 from overread.backends.transport.asking import ask
 from overread.backends.transport.client import ChatClient
-from overread.config import CalibratedModel, Reliance
 from overread.core.errors import BadInput, Stopped
 from overread.core.guard import clear
 from overread.core.records import Trial, read_responses, write_trials
@@ -178,7 +178,7 @@ def test_a_model_that_is_loaded_once_for_several_files_stops_at_the_first_that_l
     assert [(each.asked, each.kept) for each in counts] == [(2, 1), (3, 0)]
 
 
-class Dying(Backend):
+class Dying(LocalBackend):
     """Its own processes are warned too, and die of it."""
 
     def identity(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overread.backends import Answer
+from overread.backends.base import Answer
 from overread.core.errors import BadInput
 from overread.responses.work import WorkFile
 

@@ -14,8 +14,11 @@ import yaml
 
 from data.asked_run import MODELS, STUDY, ask, contents, problems, sent, trial_of
 from data.openai_server import Completion, OpenaiServer
+from overread.backends.base import Backend
+from overread.backends.calibrated import backend as calibrated
+from overread.backends.calibrated.section import CalibratedModel
+from overread.backends.openai.section import OpenaiModel
 from overread.backends.transport.spending import Prices, Purse, Spent
-from overread.config import OpenaiModel
 from overread.core.errors import BadInput
 from overread_viewer import asking_worker
 from overread_viewer.asking_worker import Answerer
@@ -49,6 +52,41 @@ def test_restricted_data_are_put_to_a_server_only_if_it_is_attested(
     attested.get(f"/ask/xray/{STUDY}")
     assert attested.app.state.desk.fitting.obstacle("xray", "far-away", "xray") is None
     assert attested.app.state.desk.fitting.attested() == ("https://models.example.org/v1",)
+
+
+def test_a_model_that_does_not_say_where_trials_go_is_put_no_restricted_ones(
+    client_of, asked_run, asked_config, tmp_path, monkeypatch
+):
+    """By its section on the page, with the config and without it; by its back end in the process that answers."""
+    monkeypatch.setattr(CalibratedModel, "stays_here", False)
+    closed = tmp_path / "small"
+    shutil.copytree(asked_run, closed)
+    spec = json.loads((closed / "study.json").read_text())
+    spec["datasets"]["xray"]["restricted"] = True
+    (closed / "study.json").write_text(json.dumps(spec))
+    shutil.copytree(asked_config.parent, tmp_path / "config")
+    path = tmp_path / "config" / "study.yaml"
+    written = yaml.safe_load(path.read_text())
+    written["datasets"]["xray"]["restricted"] = True
+    path.write_text(yaml.safe_dump(written))
+    said = "its back end calibrated says neither that they stay on this machine nor which server"
+    for client in (client_of(closed, config=path), client_of(closed)):
+        reply = client.post(f"/ask/xray/{STUDY}", data=sent())
+        assert reply.status_code == 422 and said in " ".join(problems(reply.text))
+
+    class Anywhere(Backend):
+        def __init__(self, model: object, model_id: str) -> None: ...
+
+        def identity(self):
+            return {}
+
+        def answer(self, trials, folder):
+            raise AssertionError("it was asked")
+
+    monkeypatch.setattr(calibrated, "CalibratedBackend", Anywhere)
+    section = {"label": "c", "backend": "calibrated", "reliance": {}}
+    reply = Answerer().reply(request(section, tmp_path, restricted=True))
+    assert "the back end Anywhere does not say where its trials go: nothing was sent" in reply["error"]
 
 
 def test_without_the_config_no_server_elsewhere_is_asked(client_of, asked_run: Path, tmp_path: Path):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from data.asked_run import MODELS, trial_of
-from overread.config import CalibratedModel
+from overread.backends.calibrated.section import CalibratedModel
 from overread_viewer.asking import Asking, Call, TooMany
 
 STAND_IN = """#!{python}

@@ -26,22 +26,13 @@ from overread.config.datasets import (
 from overread.config.human import HumanSubset
 from overread.config.inputs import Attention, OptionOrder, Setting
 from overread.config.models import (
-    CalibratedModel,
-    ContrastiveModel,
     Decoding,
-    GalleryReader,
-    LlavaMedModel,
-    Med3dvlmModel,
-    MedImageInsightCode,
-    Model,
+    LocalModel,
     ModelSection,
-    OpenaiModel,
     OwnCodeModel,
-    Reliance,
     Resources,
+    ServerModel,
     Takes,
-    TransformersModel,
-    VllmModel,
     WeightsModel,
 )
 from overread.config.segmentation import NetworkSegmentation, Provided, Segmentation, SegResNet, SwinUnetr
@@ -52,12 +43,12 @@ if TYPE_CHECKING:
     from overread.config.reading import build, load, load_model, read_yaml
     from overread.config.schema import json_schema
     from overread.config.study import Comparison, Config, Effect, Evaluation, Reports, Statistics
-    from overread.config.unions import Dataset, View
+    from overread.config.unions import Dataset, Model, View
 
 WHOLE = {
     **dict.fromkeys(("build", "load", "load_model", "read_yaml"), "reading"),
     **dict.fromkeys(("Comparison", "Config", "Effect", "Evaluation", "Reports", "Statistics"), "study"),
-    **dict.fromkeys(("Dataset", "View"), "unions"),
+    **dict.fromkeys(("Dataset", "Model", "View"), "unions"),
     "json_schema": "schema",
 }
 """What knows all that is registered, by module. It is imported when it is asked for: a section that is registered
@@ -71,14 +62,54 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "FINDINGS", "Attention", "CalibratedModel", "Comparison", "Config", "ContrastiveModel",
-    "Dataset", "DatasetSection", "Decoding", "Effect", "Evaluation", "FilePath", "FileQuestions",
-    "FindingQuestions", "Folder", "GalleryReader", "GeneratedQuestions", "GrammarQuestions", "HumanSubset",
-    "LlavaMedModel",
-    "Med3dvlmModel", "MedImageInsightCode", "Model", "ModelSection", "Name",
-    "NetworkSegmentation", "OpenaiModel", "OptionOrder", "OwnCodeModel", "Plane", "Provided",
-    "Questions", "Release", "Reliance", "Reports", "Resources", "Review", "Section", "SegResNet", "Segmentation",
-    "Setting", "SettingName", "Statistics", "Substitutes", "SwinUnetr", "Takes",
-    "TransformersModel", "View", "ViewSection", "VllmModel", "Weights", "WeightsModel", "build",
-    "is_folder", "json_schema", "load", "load_model", "read_yaml",
+    "FINDINGS",
+    "Attention",
+    "Comparison",
+    "Config",
+    "Dataset",
+    "DatasetSection",
+    "Decoding",
+    "Effect",
+    "Evaluation",
+    "FilePath",
+    "FileQuestions",
+    "FindingQuestions",
+    "Folder",
+    "GeneratedQuestions",
+    "GrammarQuestions",
+    "HumanSubset",
+    "LocalModel",
+    "Model",
+    "ModelSection",
+    "Name",
+    "NetworkSegmentation",
+    "OptionOrder",
+    "OwnCodeModel",
+    "Plane",
+    "Provided",
+    "Questions",
+    "Release",
+    "Reports",
+    "Resources",
+    "Review",
+    "Section",
+    "SegResNet",
+    "Segmentation",
+    "ServerModel",
+    "Setting",
+    "SettingName",
+    "Statistics",
+    "Substitutes",
+    "SwinUnetr",
+    "Takes",
+    "View",
+    "ViewSection",
+    "Weights",
+    "WeightsModel",
+    "build",
+    "is_folder",
+    "json_schema",
+    "load",
+    "load_model",
+    "read_yaml",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from overread.core.registry import Registry
 
 if TYPE_CHECKING:
     from overread.config.datasets import DatasetSection
+    from overread.config.models import ModelSection
     from overread.config.views import ViewSection
 
 SOURCES: Registry[DatasetSection] = Registry(
@@ -15,4 +16,7 @@ SOURCES: Registry[DatasetSection] = Registry(
 )
 VIEWS: Registry[ViewSection] = Registry(
     "overread.views", kind="kind of view", by="kind", base="overread.config.views:ViewSection"
+)
+BACKENDS: Registry[ModelSection] = Registry(
+    "overread.backends", kind="back end", by="backend", base="overread.config.models:ModelSection", only_folders=True
 )

@@ -16,9 +16,9 @@ import yaml
 
 from overread.config.base import NAME
 from overread.config.messages import Problem, validated
-from overread.config.models import Model, ModelFile
 from overread.config.resolving import name_settings, resolve, sweep_comparisons
 from overread.config.study import Config
+from overread.config.unions import Model, ModelFile
 from overread.core.errors import BadConfig
 from overread.core.inputs import regular
 

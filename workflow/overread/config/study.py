@@ -13,8 +13,7 @@ from overread.config.base import AllOrModels, AllOrSettings, Endpoint, FilePath,
 from overread.config.datasets import GeneratedQuestions
 from overread.config.human import HumanSubset
 from overread.config.inputs import Setting
-from overread.config.models import Model
-from overread.config.unions import Dataset, View
+from overread.config.unions import Dataset, Model, View
 from overread.core.errors import unknown
 from overread.core.records import content_hash
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class OverreadError(Exception):
@@ -44,3 +45,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         text = f"no {kind} {name!r}; of the {len(there)} there are, the nearest: {', '.join(nearest)}"
     close = difflib.get_close_matches(name, there, n=1, cutoff=0.6)
     return f"{text}. Did you mean {close[0]}?" if close else text
+
+
+def shown(path: str) -> str:
+    """A path as a person would type it: from the working directory where it lies below."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path

@@ -98,6 +98,11 @@ def is_loopback(endpoint: str, resolve: Resolve | None = None) -> bool:
     return bool(loopback_addresses(to.host, to.port, resolve))
 
 
+def is_plainly_loopback(endpoint: str) -> bool:
+    """Whether an address is this machine's own without asking a name server: other names may lead anywhere."""
+    return is_loopback(endpoint, lambda host, _: ["127.0.0.1"] if host == "localhost" else [host])
+
+
 def loopback_addresses(host: str, port: int, resolve: Resolve | None = None) -> tuple[str, ...]:
     """The host's IP addresses if every one of them is a loopback address; else none."""
     try:

@@ -33,11 +33,12 @@ class Registry(Generic[T]):
     kind       what one is called in an error
     by         the discriminator, a field that is a literal
     base       what every section of the kind extends, as module:class
+    only_folders   whether its own are folders all: the modules beside them are what they share
     """
 
-    def __init__(self, package: str, *, kind: str, by: str, base: str) -> None:
+    def __init__(self, package: str, *, kind: str, by: str, base: str, only_folders: bool = False) -> None:
         self.package, self.kind, self.by = package, kind, by
-        self._base = base
+        self._base, self._only_folders = base, only_folders
 
     @cached_property
     def places(self) -> dict[str, str]:
@@ -57,7 +58,7 @@ class Registry(Generic[T]):
             name = path.stem.replace("_", "-")
             if (path / "section.py").is_file():
                 yield name, f"{self.package}.{path.name}.section"
-            elif path.suffix == ".py" and path.stem not in NOT_ONE:
+            elif not self._only_folders and path.suffix == ".py" and path.stem not in NOT_ONE:
                 yield name, f"{self.package}.{path.stem}"
 
     def __contains__(self, name: object) -> bool:

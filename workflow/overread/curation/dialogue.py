@@ -22,14 +22,13 @@ from typing import Any
 import jinja2
 from pydantic import BaseModel, ConfigDict
 
-from overread.backends.transport.asking import Client, ask
-from overread.backends.transport.batches import batched
-from overread.backends.transport.client import Call, ChatClient, Messages, Patience
+from overread.backends.transport.asking import ask
+from overread.backends.transport.client import Call, Messages, Patience
 from overread.backends.transport.replies import Reply, response_format
-from overread.backends.transport.spending import Purse
-from overread.config import GeneratedQuestions, Model, OpenaiModel, TransformersModel
+from overread.backends.writing import WriterModel
+from overread.config import GeneratedQuestions, Model, ServerModel
 from overread.core.errors import BadInput, NotAnswered
-from overread.core.guard import clear
+from overread.core.guard import Destination, clear
 from overread.core.progress import say
 from overread.core.records import Study, content_hash
 from overread.trials.prompt import OWN_PROMPTS
@@ -45,10 +44,6 @@ class Form(BaseModel):
     """The form of a reply: closed and without defaults, as strict structured output wants it."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-Writer = OpenaiModel | TransformersModel
-"""What can be an author or a validator."""
 
 
 def shown_sections(study: Study) -> dict[str, str]:
@@ -94,7 +89,7 @@ def _rendered(folder: Path, name: str, block: str, values: Mapping[str, Any]) ->
 
 
 def parameters(
-    model: Writer, section: GeneratedQuestions, form: type[Form], name: str, reasoning_effort: str | None
+    model: WriterModel, section: GeneratedQuestions, form: type[Form], name: str, reasoning_effort: str | None
 ) -> dict[str, Any]:
     """Of a request: as the model file decodes, with the questions' own temperature where the model takes one."""
     decoding = model.decoding
@@ -109,26 +104,17 @@ def parameters(
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def identity(model: Writer, model_id: str) -> dict[str, Any]:
-    """What of a model can change its reply; of weights on this machine, their content."""
-    if isinstance(model, OpenaiModel):
-        return model.identity()
-    from overread.backends.transformers import TransformersBackend
-
-    return TransformersBackend(model, model_id).identity()
-
-
 def request_key(writer: Mapping[str, Any], study: Study, said: Messages, asked: Mapping[str, Any]) -> str:
     """What can change a reply. The study is in it: a sampled answer about one study is none about another.
 
-    writer  the model's `identity`
+    writer  the model's `writer_identity`
     """
     return content_hash([FORM, dict(writer), study.study, said, dict(asked)])
 
 
-def writer(model: Model, model_id: str, role: str) -> Writer:
+def writer(model: Model, model_id: str, role: str) -> WriterModel:
     """The model, its hub weights pinned. BadInput unless it can write questions."""
-    if not isinstance(model, OpenaiModel | TransformersModel):
+    if not isinstance(model, WriterModel):
         raise BadInput(
             f"model {model_id!r} can't be the {role}: its back end is {model.backend}. Take one of the back end "
             "transformers, or serve it on this machine (for instance with `vllm serve`) and give it a model file with "
@@ -140,7 +126,7 @@ def writer(model: Model, model_id: str, role: str) -> Writer:
 
 
 def converse(
-    model: Writer,
+    model: WriterModel,
     model_id: str,
     asked: Mapping[str, Any],
     studies: Sequence[Study],
@@ -159,11 +145,7 @@ def converse(
              NotAnswered if a call has no reply: every reply is kept, and the same command sends only what is missing
     """
     patience = replace(patience or Patience(), in_flight=model.batch)
-    client = (
-        _server(model, asked, studies, attested, patience, work)
-        if isinstance(model, OpenaiModel)
-        else _here(model, model_id, asked, patience)
-    )
+    client = model.client(model_id, asked, work, patience, _cleared(model, model_id, studies, attested))
     done = ask(client, calls, work, f"{model_id}, {len(calls)} studies")
     print(f"asked {done.asked}, kept {done.kept}", flush=True)
     for reason, times in client.faults.most_common():
@@ -183,33 +165,20 @@ def converse(
     return done.replies
 
 
-def _server(
-    model: OpenaiModel,
-    asked: Mapping[str, Any],
-    studies: Sequence[Study],
-    attested: Sequence[str],
-    patience: Patience,
-    work: Path,
-) -> Client:
+def _cleared(
+    model: WriterModel, model_id: str, studies: Sequence[Study], attested: Sequence[str]
+) -> Destination | None:
+    """Where the reports may go; none if they stay here. BadInput if they must not go there, or nobody knows where."""
     restricted = next((study for study in studies if study.restricted), None)
     what = f"dataset {restricted.dataset}" if restricted else "the data set"
-    chat = ChatClient(
-        to=clear(model.endpoint, restricted=restricted is not None, attested=attested, what=what),
-        model=model.model,
-        parameters=asked,
-        key_variable=model.key_variable,
-        patience=patience,
-        say=say,
-        api_version=model.api_version,
-        purse=Purse.of(model, work.with_suffix(".spent.jsonl"), work.name),
-    )
-    return batched(chat, model, work)
-
-
-def _here(model: TransformersModel, model_id: str, asked: Mapping[str, Any], patience: Patience) -> Client:
-    from overread.backends.transformers.chat import LocalClient
-
-    return LocalClient(model, model_id, asked, tries=patience.bad_replies)
+    if isinstance(model, ServerModel):
+        return clear(model.endpoint, restricted=restricted is not None, attested=attested, what=what)
+    if restricted is not None and not model.stays_here:
+        raise BadInput(
+            f"{what} is restricted, and the back end {model.backend} of {model_id!r} does not say where reports go: "
+            "nothing was sent"
+        )
+    return None
 
 
 def _listed(names: Sequence[str], most: int = 10) -> str:

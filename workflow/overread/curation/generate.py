@@ -15,7 +15,6 @@ from overread.curation.candidates import Candidate, StudyReply
 from overread.curation.dialogue import (
     Form,
     converse,
-    identity,
     messages,
     parameters,
     request_key,
@@ -68,7 +67,7 @@ def generate(
              is a reply: it is recorded, and the study has no candidates.
     """
     author = writer(model, model_id, "author")
-    of_author = identity(author, model_id)
+    of_author = author.writer_identity(model_id)
     asked = parameters(author, section, WrittenQuestions, "written_questions", author.decoding.reasoning_effort)
     calls: dict[str, Call] = {}
     for study in studies:

@@ -21,7 +21,7 @@ from overread.config import GeneratedQuestions, Model
 from overread.core.errors import BadInput, unknown
 from overread.core.records import Study
 from overread.curation.candidates import Candidate, StudyReply, Wording
-from overread.curation.dialogue import Form, converse, identity, messages, parameters, request_key, writer
+from overread.curation.dialogue import Form, converse, messages, parameters, request_key, writer
 from overread.curation.generate import study_reply
 from overread.trials.prompt import OWN_PROMPTS
 
@@ -72,7 +72,7 @@ def validate(
     raises  as `generate.generate`, and BadInput for a candidate whose study is not among the studies
     """
     validator = writer(model, model_id, "validator")
-    of_validator = identity(validator, model_id)
+    of_validator = validator.writer_identity(model_id)
     asked = parameters(validator, section, Verdicts, "verdicts", section.reasoning_effort)
     of_study: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda one: (one.study, one.index)):

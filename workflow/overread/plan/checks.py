@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from overread.config import Config, GeneratedQuestions, NetworkSegmentation, WeightsModel, is_folder
+from overread.config import Config, GeneratedQuestions, NetworkSegmentation
+from overread.core.errors import shown
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.plan.asked import Cell, cells, cells_of
-from overread.plan.judging import Judge, Obstacle, shown, unknown_report
+from overread.plan.judging import Judge, Obstacle, unknown_report
 
 
 def check(config: Config) -> tuple[list[str], list[str]]:
@@ -174,8 +175,7 @@ def _unpinned(config: Config) -> list[str]:
             used |= {section.questions.author, section.questions.validator}
     unpinned = []
     for name in sorted(used):
-        model = config.models[name]
-        if isinstance(model, WeightsModel) and not is_folder(model.weights) and model.revision is None:
+        if config.models[name].unpinned:
             unpinned.append(name)
     if not unpinned:
         return []

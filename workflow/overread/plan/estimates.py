@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from overread.config import CalibratedModel, Config, DatasetSection, FindingQuestions
+from overread.config import Config, DatasetSection, FindingQuestions
 from overread.core.inputs import regular
 from overread.plan.asked import Cell, cells
 from overread.plan.judging import Judge, Obstacle
@@ -201,7 +201,7 @@ def _load(config: Config, cell: Cell, size: Size, judge: Judge, results: Path | 
     requests = None if once is None else once * cell.runs
     view = config.views.get(setting.images)
     shown: float = 0 if view is None else size.pictures.get(setting.images, view.pictures)
-    reads = not isinstance(model, CalibratedModel)  # a calibrated reader is told the truth: it reads no tokens
+    reads = not model.told_the_truth  # such a reader reads no tokens
     a_text = size.question_tokens + INSTRUCTION_TOKENS + (size.report_tokens if setting.report != "none" else 0)
     an_image = model.takes.image_tokens if shown and reads else 0
     folder = results / cell.dataset / "responses" / cell.model / cell.setting if results else None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from overread.config import Config, OpenaiModel, OwnCodeModel, TransformersModel, WeightsModel, is_folder
+from overread.backends.writing import WriterModel
+from overread.config import Config, ModelSection, ServerModel
 from overread.config.datasets import FileQuestions, GeneratedQuestions
 from overread.config.inputs import Setting
+from overread.config.kinds import BACKENDS
 from overread.core import guard
-from overread.core.errors import unknown
+from overread.core.errors import shown, unknown
 from overread.plan.asked import Cell, cells
 from overread.trials import REPORTS, own_reports
 
@@ -104,8 +105,9 @@ def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
             )
         for author in (section.questions.author, section.questions.validator):
             needs = [*_of_dataset_and_model(judge, name, author), *_of_model(judge, author)]
-            if not isinstance(judge.config.models[author], OpenaiModel | TransformersModel):
-                why = "questions are written by models of the back ends openai and transformers only"
+            if not isinstance(judge.config.models[author], WriterModel):
+                writers = [name for name, section in BACKENDS.sections.items() if issubclass(section, WriterModel)]
+                why = f"questions are written by models of the back ends {' and '.join(writers)} only"
                 needs.append(Obstacle("never", why))
             found.extend(Obstacle(each.when, f"{author}, for the questions: {each.why}") for each in needs)
     return found
@@ -113,18 +115,7 @@ def _of_dataset(judge: Judge, name: str) -> list[Obstacle]:
 
 def _of_model(judge: Judge, name: str) -> list[Obstacle]:
     """Weights and keys that are not there."""
-    model = judge.config.models[name]
-    found: list[Obstacle] = []
-    if isinstance(model, WeightsModel) and is_folder(model.weights) and not Path(model.weights).is_dir():
-        found.append(Obstacle("missing", f"no folder of weights for {name} at {shown(model.weights)}"))
-    tower = getattr(model, "vision_tower", None)
-    if tower is not None and is_folder(tower) and not Path(tower).is_dir():
-        found.append(Obstacle("missing", f"no folder of the image part of {name} at {shown(tower)}"))
-    if isinstance(model, OwnCodeModel) and model.untrusted:
-        found.append(Obstacle("missing", "its repository's own code may not run yet: trust_remote_code is false"))
-    if isinstance(model, OpenaiModel) and not is_loopback(model.endpoint) and not os.environ.get(model.key_variable):
-        found.append(Obstacle("missing", f"the environment variable {model.key_variable} holds no key"))
-    return found
+    return [Obstacle("missing", why) for why in judge.config.models[name].lacks(name)]
 
 
 def _of_setting(judge: Judge, name: str) -> list[Obstacle]:
@@ -146,12 +137,25 @@ def unknown_report(judge: Judge, name: str) -> str | None:
 def _of_dataset_and_model(judge: Judge, dataset: str, model: str) -> list[Obstacle]:
     """Restricted data go to loopback or to an attested endpoint only."""
     section, asked = judge.config.datasets[dataset], judge.config.models.get(model)
-    if not isinstance(asked, OpenaiModel) or not section.restricted or is_loopback(asked.endpoint):
+    if asked is None or not section.restricted:
+        return []
+    if (why := unguarded(asked, model)) is not None:
+        return [Obstacle("never", why)]
+    if not isinstance(asked, ServerModel) or guard.is_plainly_loopback(asked.endpoint):
         return []
     if guard.address(asked.endpoint) in {guard.address(each) for each in judge.config.attested_endpoints}:
         return []
-    why = f"{dataset} is restricted, and attested_endpoints does not name {asked.endpoint}"
-    return [Obstacle("missing", why)]
+    return [Obstacle("missing", f"{dataset} is restricted, and attested_endpoints does not name {asked.endpoint}")]
+
+
+def unguarded(section: ModelSection, model: str) -> str | None:
+    """Why a model gets no restricted trial whatever is attested: nothing says where its trials go."""
+    if section.stays_here or isinstance(section, ServerModel):
+        return None
+    return (
+        f"{model} gets no restricted data: its back end {section.backend} says neither that they stay on this machine "
+        "nor which server they go to"
+    )
 
 
 def _of_dataset_and_setting(judge: Judge, dataset: str, name: str) -> list[Obstacle]:
@@ -178,14 +182,16 @@ def _of_model_and_setting(judge: Judge, model: str, name: str) -> list[Obstacle]
     """What the model can't take, or can't be read of it."""
     asked, setting = judge.config.models[model], judge.config.settings[name]
     found = _of_images(judge, model, setting)
-    contrastive = asked.backend == "contrastive"
     if setting.readout == "first-token" and not asked.takes.logprobs:
         found.append(f"{model} gives no log-probabilities, which the readout first-token needs")
-    if contrastive and setting.readout != "similarity":
-        found.append(f"{model} writes no answer: it takes the readout similarity only")
-    if setting.readout == "similarity" and not contrastive and asked.backend != "calibrated":
-        found.append(f"{model} writes its answers: the readout similarity is for contrastive models")
-    if contrastive and setting.report != "none":
+    if setting.readout not in asked.readouts:
+        if "similarity" in asked.readouts:
+            found.append(f"{model} writes no answer: it takes the readout similarity only")
+        elif setting.readout == "similarity":
+            found.append(f"{model} writes its answers: the readout similarity is for contrastive models")
+        else:
+            found.append(f"{model} takes the readouts {', '.join(sorted(asked.readouts))} only")
+    if not asked.reads_reports and setting.report != "none":
         found.append(f"{model} compares option texts with a picture: a report does not reach it")
     if setting.attention != "none" and not asked.takes.attention:
         found.append(f"a report can't be hidden from the layers of {model}")
@@ -210,14 +216,3 @@ def _of_images(judge: Judge, model: str, setting: Setting) -> list[str]:
         most = "one image" if takes.images == 1 else f"{takes.images} images"
         return [f"{model} takes {most}, and the view {setting.images} gives up to {view.pictures}"]
     return []
-
-
-def shown(path: str) -> str:
-    """A path as a person would type it: from the working directory where it lies below."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
-
-
-def is_loopback(endpoint: str) -> bool:
-    """Whether an address is plainly this machine's own. A plan asks no name server: other names may lead anywhere."""
-    return guard.is_loopback(endpoint, lambda host, _: ["127.0.0.1"] if host == "localhost" else [host])

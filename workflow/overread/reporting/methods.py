@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overread.config.kinds import SOURCES, VIEWS
+from overread.config.kinds import BACKENDS, SOURCES, VIEWS
 from overread.estimates.tables.significance import DRAWS, EXACT
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import count, describe, listed, percent
@@ -23,10 +23,6 @@ WHOSE = {
     "same": "of the same patient",
     "another": "of another patient",
 }
-BACKENDS = {
-    "transformers": "transformers", "vllm": "vLLM", "openai": "an OpenAI-compatible server",
-    "contrastive": "a contrastive encoder", "llava-med": "LLaVA-Med's own code", "med3dvlm": "Med3DVLM's own code",
-}  # fmt: skip
 SOFTWARE = ("Python", "numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 """What the tables and figures are made with."""
 
@@ -109,8 +105,8 @@ def _substitutes(section: Mapping[str, Any]) -> str:
 def _models(spec: Mapping[str, Any]) -> str:
     names = sorted({cell["model"] for cell in spec["cells"]})
     sections = [spec["models"][name] for name in names]
-    told = [f"{one['label']} ({_how(one)})" for one in sections if one["backend"] != "calibrated"]
-    weights = [one["label"] for one in sections if one["backend"] == "calibrated"]
+    told = [f"{one['label']} ({_how(one)})" for one in sections if not BACKENDS[one["backend"]].told_the_truth]
+    weights = [one["label"] for one in sections if BACKENDS[one["backend"]].told_the_truth]
     text = f"The questions were put to {listed(told)}." if told else ""
     if weights:
         text += (
@@ -126,7 +122,7 @@ def _how(model: Mapping[str, Any]) -> str:
     parts = [weights.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] if _is_place(weights) else weights]
     parts.append(f"revision {model['revision']}" if model.get("revision") else "")
     parts.append(str(model.get("dtype") or ""))
-    parts.append(BACKENDS.get(model["backend"], model["backend"]))
+    parts.append(BACKENDS[model["backend"]].title)
     decoding = model.get("decoding") or {}
     temperature = decoding.get("temperature")
     if temperature is not None:

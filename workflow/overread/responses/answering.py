@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from overread.backends import Answer, Backend, Job, load
 from overread.backends.account import Meter, read_costs, write_cost
+from overread.backends.base import Answer, Backend, Job, guard_restricted, load
 from overread.config import Model
 from overread.core.errors import NotAnswered
-from overread.core.guard import clear
 from overread.core.progress import progress, say
 from overread.core.records import Response, Status, Trial, read_trials, request_key, write_responses
 from overread.core.stopping import quiet_when_warned, stopped, warned
@@ -52,7 +51,7 @@ def answer_trials(
     """
     trials = read_trials(trials_path)
     backend = load(model, model_id) if backend is None else backend
-    guard_restricted(trials, backend.endpoint, attested)
+    guard_restricted(trials, backend, attested)
     identity = backend.identity()
     keys = [request_key(identity, trial, backend.also(trial)) for trial in trials]
     asked_for = dict(zip(keys, trials, strict=True))
@@ -186,10 +185,3 @@ def response(request: str, trial: Trial, model_id: str, answer: Answer) -> Respo
         seconds=answer.seconds,
         error=answer.error,
     )
-
-
-def guard_restricted(trials: Sequence[Trial], endpoint: str | None, attested: Sequence[str] = ()) -> None:
-    """BadInput if restricted data would leave this machine for an endpoint that nobody vouches for."""
-    restricted = sorted({trial.dataset for trial in trials if trial.restricted})
-    if endpoint is not None and restricted:
-        clear(endpoint, restricted=True, attested=attested, what=f"dataset {restricted[0]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from overread.backends import Answer
+from overread.backends.base import Answer
 from overread.core.work import KeptAnswers
 
 

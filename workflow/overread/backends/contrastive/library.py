@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overread.backends.contrastive.encoder import PROBE_TEXTS, Encoder, probe_picture, unit
+from overread.backends.contrastive.section import ContrastiveModel
 from overread.backends.transformers.network import quiet_transformers
 from overread.backends.weights import check_folder
-from overread.config import ContrastiveModel, is_folder
+from overread.config import is_folder
 from overread.core.errors import BadInput
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from overread.backends.contrastive.encoder import PROBE_TEXTS, Encoder, probe_picture, unit
+from overread.backends.contrastive.section import ContrastiveModel
 from overread.backends.own_code import repository
-from overread.config import ContrastiveModel
 from overread.core.errors import BadInput
 
 if TYPE_CHECKING:

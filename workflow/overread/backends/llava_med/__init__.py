@@ -4,7 +4,3 @@ The checkpoint's tensors get the library's names (`checkpoint`), a trial becomes
 (`conversation`, `prompts`), and the rest is that of the transformers back end: what prompts share is computed once,
 and the readouts mean the same.
 """
-
-from overread.backends.llava_med.backend import LlavaMedBackend
-
-__all__ = ["LlavaMedBackend"]

@@ -8,12 +8,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from overread.backends import Answer
+from overread.backends.base import Answer
 from overread.backends.llava_med.network import LlavaMedNetwork
 from overread.backends.llava_med.prompts import LlavaMedPrompts
-from overread.backends.transformers import TransformersBackend
+from overread.backends.llava_med.section import LlavaMedModel
+from overread.backends.transformers.backend import TransformersBackend
 from overread.backends.weights import folder_identity
-from overread.config import LlavaMedModel, is_folder
+from overread.config import is_folder
 from overread.core.records import Trial
 
 

@@ -6,9 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from overread.backends.llava_med.checkpoint import library_config, read_config, read_tensors
+from overread.backends.llava_med.section import LlavaMedModel
 from overread.backends.transformers.network import Network, first_line, quiet_transformers
 from overread.backends.weights import check_folder
-from overread.config import LlavaMedModel, is_folder
+from overread.config import is_folder
 from overread.core.errors import BadInput
 
 PICTURE = -200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from overread.backends import content
+from overread.backends.base import content
 from overread.backends.llava_med.conversation import drawn_place, segments, square, tokens
 from overread.backends.llava_med.network import PICTURE, LlavaMedNetwork
 from overread.backends.transformers.prompts import Prompt, Prompts, Shown, _parts

@@ -6,7 +6,3 @@ has the form. Its answers are letters: under the readout `choice` the log-probab
 the first generated position, the form in which its training data go on after a question, mapped to the options by
 place.
 """
-
-from overread.backends.med3dvlm.backend import Med3dvlmBackend
-
-__all__ = ["Med3dvlmBackend"]

@@ -8,14 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from overread.backends import Answer
+from overread.backends.base import Answer
 from overread.backends.med3dvlm.network import Med3dvlmNetwork
 from overread.backends.med3dvlm.prompts import LETTERS, Med3dvlmPrompts
-from overread.backends.transformers import TransformersBackend
-from overread.backends.transformers.backend import _NoPicture
+from overread.backends.med3dvlm.section import Med3dvlmModel
+from overread.backends.transformers.backend import TransformersBackend, _NoPicture
 from overread.backends.transformers.prompts import Shown
 from overread.backends.weights import versions
-from overread.config import Med3dvlmModel
 from overread.core.errors import BadInput
 from overread.core.records import Trial
 

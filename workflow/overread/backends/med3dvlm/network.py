@@ -14,10 +14,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from overread.backends.med3dvlm.section import Med3dvlmModel
 from overread.backends.own_code import repository
 from overread.backends.transformers.network import Network, first_line, quiet_transformers
 from overread.backends.weights import check_folder
-from overread.config import Med3dvlmModel
 from overread.core.errors import BadInput
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from overread.backends import content
+from overread.backends.base import content
 from overread.backends.transport.client import Messages
 from overread.core.errors import BadInput
 from overread.core.inputs import regular

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from overread.backends import Answer
+from overread.backends.base import Answer
+from overread.backends.openai.section import OpenaiModel
 from overread.backends.transformers.readouts import CONSTRAINED, READOUTS, words
 from overread.backends.transport.faults import BadReply
 from overread.backends.transport.replies import Reply, strict_json
-from overread.config import OpenaiModel
 from overread.core.records import Trial, content_hash
 
 __all__ = ["CONSTRAINED", "READOUTS", "answer_of", "common", "one_token", "parameters", "words"]
@@ -38,11 +38,8 @@ def common(model: OpenaiModel) -> dict[str, Any]:
         "top_p": decoding.top_p,
         "reasoning_effort": decoding.reasoning_effort,
     }
-    if model.server == "vllm":
-        # A vLLM server takes what a request leaves out from the model's own generation config.
-        wanted |= {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
-        wanted["chat_template_kwargs"] = {"enable_thinking": model.thinking}
-    return {name: value for name, value in {**wanted, **model.extra}.items() if value is not None}
+    whole = {**wanted, **model.protocol.usual(), **model.extra}
+    return {name: value for name, value in whole.items() if value is not None}
 
 
 def one_token(model: OpenaiModel, trial: Trial, tokens: Sequence[int] | None) -> bool:
@@ -51,7 +48,7 @@ def one_token(model: OpenaiModel, trial: Trial, tokens: Sequence[int] | None) ->
     tokens  those of the readout's words, where they are known
     """
     if trial.readout == "choice":
-        return model.takes.logprobs and (model.server != "vllm" or tokens is not None)
+        return model.takes.logprobs and (not model.protocol.tells_tokens or tokens is not None)
     return trial.readout == "first-token"
 
 
@@ -70,7 +67,7 @@ def parameters(
         if tokens is not None:
             wanted["allowed_token_ids"] = list(tokens)
         return _greedy(model) | wanted, frozenset(wanted) - {most}
-    if trial.readout == "choice" and model.server == "vllm":
+    if trial.readout == "choice" and model.protocol.tells_tokens:
         wanted = {most: min(decoding.max_tokens, CONSTRAINED_TOKENS), "structured_outputs": {"choice": asked}}
         return _greedy(model) | wanted, frozenset({"structured_outputs"})
     wanted = {most: decoding.max_tokens}
@@ -110,7 +107,7 @@ def answer_of(reply: Reply, model: OpenaiModel, trial: Trial, tokens: Sequence[i
         return Answer(**{**counted, "finish_reason": "constrained"}, chosen=chosen, logprobs=logprobs)
     if trial.readout == "choice":
         # What is neither the JSON that was asked for nor one of the words is parsed like any other text.
-        said = reply.text.strip() if model.server == "vllm" else _value(reply.text)
+        said = reply.text.strip() if model.protocol.tells_tokens else _value(reply.text)
         return Answer(**counted, chosen=asked.index(said) if asked and said in asked else None)
     return Answer(**counted, logprobs=logprobs)
 

@@ -4,7 +4,3 @@ A trial's blocks go in order through the model's own chat template and processor
 share what they share (`prefix`, `packing`, `attention`), and the readouts are those of `readouts`. Plain batches
 (`plain`) are for architectures whose prompts can't be packed.
 """
-
-from overread.backends.transformers.backend import TransformersBackend
-
-__all__ = ["TransformersBackend"]

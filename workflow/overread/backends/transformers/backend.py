@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from overread.backends import Answer, Backend, Job
+from overread.backends.base import Answer, Job, LocalBackend
 from overread.backends.order import by_shared_beginning, in_turn
 from overread.backends.transformers import copying, packing
 from overread.backends.transformers.hiding import check_hiding
@@ -22,8 +22,9 @@ from overread.backends.transformers.pictures import read_picture
 from overread.backends.transformers.plain import Batches
 from overread.backends.transformers.prompts import Prompt, Prompts, Shown, Unaskable
 from overread.backends.transformers.readouts import READOUTS, is_yes_no
+from overread.backends.transformers.section import TransformersModel
 from overread.backends.weights import folder_identity, versions
-from overread.config import TransformersModel, is_folder
+from overread.config import is_folder
 from overread.core.errors import BadInput
 from overread.core.progress import say
 from overread.core.records import Trial
@@ -39,7 +40,7 @@ WINDOW_PICTURES = 128
 """Pictures that are held ready at once, about a gigabyte of those of MedGemma."""
 
 
-class TransformersBackend(Backend):
+class TransformersBackend(LocalBackend):
     """AutoProcessor with AutoModelForImageTextToText, or AutoModelForCausalLM where there is no vision part."""
 
     version = 2

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from overread.backends.transformers.generation import Draws
 from overread.backends.transformers.memory import ran_out
 from overread.backends.transformers.network import Network, load_network
+from overread.backends.transformers.section import TransformersModel
 from overread.backends.transport.client import Call, Failure
 from overread.backends.transport.faults import BadReply
 from overread.backends.transport.replies import Reply
-from overread.config import TransformersModel
 from overread.core.errors import BadInput
 from overread.core.progress import say
 from overread.core.records import content_hash

@@ -15,8 +15,8 @@ from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from overread.backends import Answer
 from overread.backends.account import Account
+from overread.backends.base import Answer
 from overread.backends.transformers.generation import Draws, word_logprobs
 from overread.backends.transformers.memory import Memory, ran_out
 from overread.backends.transformers.network import Network, first_line

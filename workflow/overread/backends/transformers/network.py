@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from overread.backends.transformers.attention import attention_name
+from overread.backends.transformers.section import TransformersModel
 from overread.backends.weights import check_folder
-from overread.config import TransformersModel, is_folder
+from overread.config import is_folder
 from overread.core.errors import BadInput
 
 THOUGHT_OPENERS = ("<unused94>",)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from overread.backends import Answer
 from overread.backends.account import Account
+from overread.backends.base import Answer
 from overread.backends.transformers.attention import TILE_ROWS, Columns, Tile, tiles
 from overread.backends.transformers.generation import Draws, word_logprobs
 from overread.backends.transformers.hiding import hiding, report_tokens

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overread.backends import content
+from overread.backends.base import content
 from overread.backends.transformers.hiding import marked, report_tokens
 from overread.backends.transformers.network import Network
 from overread.backends.transformers.readouts import CONSTRAINED, FirstTokens

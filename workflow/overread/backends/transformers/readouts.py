@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from overread.backends import Answer
+from overread.backends.base import Answer
 from overread.core.errors import BadInput
 from overread.core.records import Trial
 

@@ -41,7 +41,7 @@ from overread.core.inputs import regular
 from overread.core.stopping import pause
 
 if TYPE_CHECKING:
-    from overread.config import OpenaiModel
+    from overread.config import ServerModel
 
 T = TypeVar("T")
 
@@ -115,12 +115,14 @@ class Journal:
 
 
 def batched(
-    chat: ChatClient, model: OpenaiModel, work: Path, *, poll: float = POLL_SECONDS
+    chat: ChatClient, model: ServerModel, work: Path, *, poll: float = POLL_SECONDS
 ) -> ChatClient | BatchClient:
     """What sends a job's calls: a client of batches, with its journal beside the work file, where the model says so."""
     if not model.batch_api:
         return chat
-    path = "/chat/completions" if model.api_version else "/v1/chat/completions"
+    path = chat.protocol.batch_path
+    if path is None:
+        raise BadInput(f"{chat.to.endpoint} takes no batches: remove batch_api")
     return BatchClient(chat, work.with_suffix(".batches.jsonl"), poll=poll, path=path)
 
 

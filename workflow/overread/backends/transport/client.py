@@ -12,15 +12,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import httpx2
-import openai
 import tenacity
 
-from overread.backends.transport.adapting import Parameters, refused_parameter
-from overread.backends.transport.connecting import connection
-from overread.backends.transport.faults import BadReply, Hopeless, Refused, RequestError, TooLong, Transient, fault_of
+from overread.backends.transport.adapting import Parameters
+from overread.backends.transport.faults import BadReply, Hopeless, Refused, RequestError, TooLong, Transient
 from overread.backends.transport.flight import Flight
-from overread.backends.transport.replies import Reply, refusal, reply_of
+from overread.backends.transport.protocol import ChatProtocol, Protocol
+from overread.backends.transport.replies import Reply, refusal
 from overread.backends.transport.spending import Purse, Spent
 from overread.core.errors import BadInput
 from overread.core.guard import Destination, Resolve, shown
@@ -95,7 +93,7 @@ class ChatClient:
     model         the name that the server knows it by
     parameters    of every request: temperature, max_tokens, response_format ...
     key_variable  environment variable with the key; a server on this machine needs none
-    api_version   of Azure
+    protocol      how the server is spoken to
     purse         what may be spent; none: nothing is counted
     image_tokens  what an image is thought to cost before the server has said
     say           takes lines for a person
@@ -109,7 +107,7 @@ class ChatClient:
     patience: Patience = Patience()
     say: Callable[[str], None] = lambda line: None
     resolve: Resolve | None = None
-    api_version: str | None = None
+    protocol: Protocol = field(default_factory=ChatProtocol)
     purse: Purse | None = None
     image_tokens: int | None = None
     faults: Counter[str] = field(default_factory=Counter)
@@ -127,15 +125,9 @@ class ChatClient:
         """What the model turned out to take."""
         self._hopeless: Hopeless | None = None
 
-    def connected(self) -> AbstractAsyncContextManager[openai.AsyncOpenAI]:
+    def connected(self) -> AbstractAsyncContextManager[Any]:
         """A connection to the endpoint."""
-        return connection(
-            self.to,
-            self._key,
-            connections=self.patience.in_flight,
-            api_version=self.api_version,
-            resolve=self.resolve,
-        )
+        return self.protocol.connected(self.to, self._key, connections=self.patience.in_flight, resolve=self.resolve)
 
     async def answers(self, calls: Iterable[Call]) -> AsyncIterator[tuple[Call, Reply | Failure]]:
         """Each call with its reply, as they come. Calls are taken from the iterable as there is room for them.
@@ -175,7 +167,7 @@ class ChatClient:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _outcome(self, client: openai.AsyncOpenAI, flight: Flight, call: Call) -> Reply | Failure:
+    async def _outcome(self, client: Any, flight: Flight, call: Call) -> Reply | Failure:
         if self._hopeless is not None:
             return Failure(f"not sent: {self._hopeless}")
         bad = 0
@@ -218,7 +210,7 @@ class ChatClient:
             return Failure(f"{fault}" + (f" ({made} tries)" if made > 1 else ""))
         return reply
 
-    async def _try(self, client: openai.AsyncOpenAI, flight: Flight, call: Call, said: Messages) -> Reply:
+    async def _try(self, client: Any, flight: Flight, call: Call, said: Messages) -> Reply:
         """One try, again at once when the model turns out not to take a parameter."""
         while True:
             async with flight.slot() as took_off:
@@ -231,7 +223,7 @@ class ChatClient:
                 reserved = await self._set_aside(said, parameters)
                 try:
                     self.sent += 1
-                    reply = reply_of(await self._post(client, said, parameters))
+                    reply = self.protocol.reply(await self._post(client, said, parameters))
                     self._settle(reserved, reply)
                     reserved = None
                     if call.judge is not None and reply.status == "answered":
@@ -240,7 +232,7 @@ class ChatClient:
                     if self.adapted(error, parameters, call.needs):
                         self._release(reserved)
                         continue
-                    fault = fault_of(error)
+                    fault = self.protocol.fault(error)
                     self._release(reserved, lost=isinstance(fault, Transient) and fault.lost)
                     self.faults[str(fault)] += 1
                     if isinstance(fault, Transient):
@@ -292,23 +284,13 @@ class ChatClient:
         else:
             self.purse.settle(reserved[0], Spent())
 
-    async def _post(self, client: openai.AsyncOpenAI, messages: Messages, parameters: dict[str, Any]) -> bytes:
+    async def _post(self, client: Any, messages: Messages, parameters: dict[str, Any]) -> bytes:
         """The body of the answer, all of it and in time."""
-        async with asyncio.timeout(self.patience.timeout):
-            # The client's untyped way in: its typed one walks through every message once more, to no use here.
-            answer = await client.post(
-                "/chat/completions",
-                cast_to=httpx2.Response,
-                body={"model": self.model, "messages": messages, **parameters},
-                options={"timeout": self.patience.timeout},
-            )
-            return answer.content
+        return await self.protocol.send(client, self.model, messages, parameters, self.patience.timeout)
 
     def adapted(self, error: Exception, sent: dict[str, Any], needs: Container[str] = ()) -> bool:
         """Whether the model refused a parameter that the next try does without."""
-        if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
-            return False
-        return self.does_without(refused_parameter(error.message, error.param, error.code, sent), sent, needs)
+        return self.does_without(self.protocol.refused(error, sent), sent, needs)
 
     def does_without(self, refused: str | None, sent: dict[str, Any], needs: Container[str] = ()) -> bool:
         """Do without a refused parameter from now on, if a request can."""

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 from overread.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from overread.config import OpenaiModel
+    from overread.config import ServerModel
 
 MILLION = 1_000_000
 TEMPLATE_TOKENS = 50
@@ -80,7 +80,7 @@ class Purse:
         self._share: float | None = None
 
     @classmethod
-    def of(cls, model: OpenaiModel, ledger: Path, job: str) -> Purse | None:
+    def of(cls, model: ServerModel, ledger: Path, job: str) -> Purse | None:
         """As a model file says; None for one without prices and limit."""
         if model.prices is None and model.budget_tokens is None:
             return None

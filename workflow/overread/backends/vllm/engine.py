@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from overread.config import VllmModel, is_folder
+from overread.backends.vllm.section import VllmModel
+from overread.config import is_folder
 from overread.core.errors import BadInput
 
 INSTALL = "vLLM is not installed in this environment: make it with `make vllm`, or from envs/vllm.yaml"

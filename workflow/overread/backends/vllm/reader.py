@@ -11,12 +11,13 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from overread.backends import Answer
+from overread.backends.base import Answer
 from overread.backends.transformers.network import Network
 from overread.backends.transformers.prompts import Prompt, Prompts, Shown
 from overread.backends.transformers.readouts import CONSTRAINED, answer
+from overread.backends.transformers.section import TransformersModel
 from overread.backends.vllm.engine import Output, Request
-from overread.config import TransformersModel, VllmModel
+from overread.backends.vllm.section import VllmModel
 from overread.core.errors import BadInput
 from overread.core.progress import say
 from overread.core.records import Trial, content_hash

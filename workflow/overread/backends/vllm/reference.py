@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overread.backends.transformers.readouts import CONSTRAINED
-from overread.config import VllmModel
+from overread.backends.vllm.section import VllmModel
 from overread.core.errors import BadInput
 from overread.core.records import Trial
 

@@ -38,8 +38,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from overread.backends import Answer, Backend
-from overread.config import CalibratedModel, GalleryReader
+from overread.backends.base import Answer, LocalBackend
+from overread.backends.calibrated.section import CalibratedModel, GalleryReader
 from overread.core.errors import BadInput, unknown
 from overread.core.records import Trial
 from overread.core.stopping import until_warned
@@ -53,7 +53,7 @@ REFUSAL = "I am unable to answer that."
 UNREADABLE = "The study shows several structures that deserve attention."
 
 
-class CalibratedBackend(Backend):
+class CalibratedBackend(LocalBackend):
     """Answers as `config.Reliance` says."""
 
     def __init__(self, model: CalibratedModel, model_id: str) -> None:

@@ -1,0 +1,1 @@
+"""Readers of known behaviour that are told the truth: the instrument's calibration weights."""
