@@ -4,6 +4,8 @@
     python tests/slurm/cluster.py stop
     python tests/slurm/cluster.py stop-controller, start-controller    # as a crash and a repair do; jobs run on
     python tests/slurm/cluster.py crash-node n2, start-node n2         # all that runs there is gone at once
+    python tests/slurm/cluster.py hang-node n2, wake-daemon n2, wake-node n2    # nothing there answers, or only jobs
+    python tests/slurm/cluster.py spoil-launch n2 7, mend-launch n2 7  # job 7 can't be launched there
     python tests/slurm/cluster.py repair                               # up and empty again, whatever was done
 
 Two virtual nodes, each with three CPUs and two GPUs that are stand-in device files; a partition `cpu` and one `gpu`.
@@ -126,10 +128,12 @@ def repair() -> None:
     """End all jobs and bring up whatever is down: the next scenario finds the cluster as it was started."""
     if not running(HOME / "slurmctld.pid"):
         start_controller()
-    cancel_all()
     for name in NODES:
-        if not running(HOME / f"slurmd-{name}.pid"):
+        if running(HOME / f"slurmd-{name}.pid"):
+            wake_node(name)
+        else:
             start_node(name)
+    cancel_all()
     for partition in PARTITIONS:
         # Only if need be: after it the nodes look busy for a minute with a job that has just ended.
         command = ["scontrol", "show", "partition", partition]
@@ -164,7 +168,7 @@ def crash_node(name: str) -> None:
     """SIGKILL to the node's daemon, and to its jobs with all that they have started: nothing of them goes on."""
     file = HOME / f"slurmd-{name}.pid"
     with suppress(ProcessLookupError):
-        os.kill(int(file.read_text()), signal.SIGKILL)
+        os.kill(daemon_of(name), signal.SIGKILL)
     file.unlink()
     # What has ended in between is no matter; what was started in between is found in the next round.
     while found := processes_of(name):
@@ -174,11 +178,33 @@ def crash_node(name: str) -> None:
         time.sleep(0.1)
 
 
+def hang_node(name: str) -> None:
+    """Stop the node's daemon and all that its jobs have started, as a file system does that does not answer."""
+    os.kill(daemon_of(name), signal.SIGSTOP)
+    for process in processes_of(name):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGSTOP)
+
+
+def wake_daemon(name: str) -> None:
+    """The node answers again, and its jobs still hang."""
+    os.kill(daemon_of(name), signal.SIGCONT)
+
+
+def wake_node(name: str) -> None:
+    for process in {daemon_of(name), *processes_of(name)}:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGCONT)
+
+
+def daemon_of(name: str) -> int:
+    return int((HOME / f"slurmd-{name}.pid").read_text())
+
+
 def processes_of(name: str) -> set[int]:
     """A node's step daemons, which write to its log, and what descends from them or has its name in the environment."""
     log, found, parents = str(HOME / f"slurmd-{name}.log"), set(), {}
-    daemon = HOME / f"slurmd-{name}.pid"
-    itself = int(daemon.read_text()) if daemon.exists() else 0
+    itself = daemon_of(name) if (HOME / f"slurmd-{name}.pid").exists() else 0
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):  # it has ended since
             state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
@@ -198,6 +224,9 @@ def processes_of(name: str) -> set[int]:
 
 def stop() -> None:
     """End the jobs, and the daemons that `start` started. Jobs outlive the daemons otherwise."""
+    for name in NODES:
+        if running(HOME / f"slurmd-{name}.pid"):
+            wake_node(name)
     if (HOME / "munge.pid").exists():
         if not (HOME / "slurmctld.pid").exists():
             with suppress(subprocess.CalledProcessError):
@@ -284,6 +313,9 @@ COMMANDS = {
     "crash-node": crash_node,
     "start-node": start_node,
     "repair": repair,
+    "hang-node": hang_node,
+    "wake-daemon": wake_daemon,
+    "wake-node": wake_node,
     "spoil-launch": spoil_launch,
     "mend-launch": mend_launch,
 }

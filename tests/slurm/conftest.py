@@ -22,3 +22,15 @@ def slurm() -> Iterator[None]:
             yield
         finally:
             cluster("stop")
+
+
+@pytest.fixture
+def repetition() -> int:
+    """Which time it is that a scenario is gone through; `--times` repeats it."""
+    return 1
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    times = metafunc.config.getoption("--times")
+    if "repetition" in metafunc.fixturenames and times > 1:
+        metafunc.parametrize("repetition", range(1, times + 1))

@@ -81,10 +81,15 @@ def most_gpus_at_once(found: list[Job]) -> int:
     return max(sum(job.gpus for job in ran if job.start <= moment < job.end) for moment in moments)  # type: ignore[operator]
 
 
+def node_states(name: str) -> set[str]:
+    """As sinfo writes them, one a partition."""
+    said = subprocess.run(["sinfo", "-h", "-N", "-n", name, "-o", "%T"], capture_output=True, text=True, check=True)
+    return set(said.stdout.split())
+
+
 def node_is_up(name: str) -> bool:
     """Whether a node takes jobs; one that is down is told to."""
-    said = subprocess.run(["sinfo", "-h", "-N", "-n", name, "-o", "%T"], capture_output=True, text=True, check=True)
-    up = not {"down", "down*", "drained", "draining"} & set(said.stdout.split())
+    up = not {"down", "down*", "drained", "draining"} & node_states(name)
     if not up:
         with suppress(subprocess.CalledProcessError):  # it may have come back by itself in between
             as_root("scontrol", "update", f"nodename={name}", "state=resume")

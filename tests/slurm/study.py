@@ -27,6 +27,7 @@ GPU_MODELS = (
     "controller-restarted",
     "controller-away",
     "node-crashed-and-controller-restarted",
+    "node-hung",
 )
 MODELS = ("snakemake-killed", *GPU_MODELS)
 """One for each fault."""
@@ -108,7 +109,7 @@ def make_profile(folder: Path) -> Path:
     # By wildcards, as partitions.yaml shows; '' leaves the choice to it.
     profile["set-resources"] = {
         "ask_model": {
-            "slurm_extra": "'-N1 -w n2' if wildcards.model.startswith('node-crashed') else '-N1'",
+            "slurm_extra": "'-N1 -w n2' if wildcards.model.startswith('node-') else '-N1'",
             "slurm_partition": "'gpu' if wildcards.model in ('node-crashed', 'cancelled') else ''",
         }
     }

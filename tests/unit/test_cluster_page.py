@@ -20,6 +20,7 @@ PROFILE = yaml.safe_load((ROOT / "profiles" / "slurm" / "config.yaml").read_text
         "stopped by", "the next attempt goes on", "SLURM does not answer", "SLURM does not say what became of",
         "requests to", "failed, the first with: ", "writing this work file", "waiting for its end", "can't be locked",
         "Overread's code has changed since this run began", "SLURM's warning", "out of memory",
+        "not start: ", "its account or QOS uses all that it may have at once", "WARNING: ",
     ],
 )  # fmt: skip
 def test_what_it_quotes_is_said(said: str) -> None:

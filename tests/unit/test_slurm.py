@@ -17,7 +17,7 @@ class Plugin:
     """The plugin's executor, as far as it matters: it yields the jobs that go on, and reports those that have ended."""
 
     def __init__(self, answers: bool) -> None:
-        self.answers, self.wait = answers, True
+        self.answers, self.wait, self.run_uuid = answers, True, "run"
         self.next_seconds_between_status_checks = 0
         self.workflow = SimpleNamespace(remote_execution_settings=SimpleNamespace(seconds_between_status_checks=60))
         self.logger = logging.getLogger("plugin")
@@ -51,6 +51,12 @@ def plugin() -> type[Plugin]:
     changed: Any = type("Changed", (Plugin,), dict(vars(Plugin)))
     slurm.keep_waiting(changed)
     return changed
+
+
+@pytest.fixture(autouse=True)
+def no_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known of why jobs wait: test_slurm_waiting.py is about that."""
+    monkeypatch.setattr(slurm, "ask", lambda *command: None)
 
 
 def still_active(executor: Plugin, jobs: Sequence[str]) -> list[str]:
