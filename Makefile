@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := workflow,images,segmentation,questions,trials,models,tables,web,demo,dev
 
-.PHONY: demo test lint bench clean setup browser slurm vllm exports
+.PHONY: demo test check lint style types bench clean setup browser slurm vllm exports
 
 $(VENV)/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -64,31 +64,46 @@ $(VLLM_VENV)/.done: pyproject.toml tests/data/torchvision_operators.py
 
 vllm: $(VLLM_VENV)/.done
 
+# What only root can install is installed by root, or by sudo where that asks for no password. Elsewhere it is said what to
+# ask for, and the tests that need it are skipped and named in the last lines; in CI (CI=true) a skip is a failure.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
+define installed_by_apt
+	@$(2) || { echo "Installing $(1) for the tests"; \
+	  { $(AS_ROOT) apt-get update -qq && $(AS_ROOT) apt-get install -qq -y --no-install-recommends $(1) > /dev/null; } || \
+	  echo "NOT INSTALLED: $(1). Ask for: apt-get install $(1). The tests that need it will not run."; }
+endef
+
 # A browser opens the report in the tests. Debian's Chromium is taken where there is none.
 browser:
-	@command -v chromium > /dev/null || { \
-	  echo "Installing Chromium for the browser tests"; \
-	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium > /dev/null; \
-	  else sudo apt-get update -qq && sudo apt-get install -qq -y --no-install-recommends chromium > /dev/null; fi; }
+	$(call installed_by_apt,chromium,command -v chromium > /dev/null)
 
 # The tests start a SLURM of their own on this machine, as root or by sudo.
 slurm:
-	@test -x /usr/sbin/slurmctld -a -x /usr/sbin/munged || { \
-	  echo "Installing SLURM for the tests of the cluster"; \
-	  if [ "$$(id -u)" = 0 ]; then as_root=; else as_root=sudo; fi; \
-	  $$as_root apt-get update -qq && $$as_root apt-get install -qq -y --no-install-recommends slurm-wlm munge > /dev/null; }
+	$(call installed_by_apt,slurm-wlm munge,test -x /usr/sbin/slurmctld -a -x /usr/sbin/munged)
 
-test: setup browser exports vllm slurm
+# Everything. The tests on the cluster come first: they mostly wait, so there is a worker more than cores.
+test: setup browser slurm
+	@for one in exports vllm; do $(MAKE) --no-print-directory $$one || \
+	  echo "NOT INSTALLED: $$one. The tests that need it will not run."; done
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-lint: setup
+# Before every commit, in a few minutes: lint, the unit tests, and a small study from end to end.
+check: lint
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not vllm and not release and not browser" tests/unit \
+	  tests/workflow/test_run.py::test_a_study_ends_in_tables_figures_and_a_report
+
+lint: style types
+
+style: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/snakefmt --check Snakefile workflow/rules
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/snakemake --lint
 	$(BIN)/python tests/tracked_files.py
+
+types: setup
+	$(BIN)/mypy
 
 # Speed as ratios against the alternative in the same run, as one table at the end. QUICK=1 is smaller and asserts less.
 bench: setup vllm

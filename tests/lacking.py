@@ -43,14 +43,19 @@ def slurm() -> str | None:
     return None
 
 
+def environment(variable: str, folder: str) -> bool:
+    """Whether an environment is there: the one that the variable names, or the one that make has made to its end."""
+    return interpreter(variable, folder).exists() if os.environ.get(variable) else (ROOT / folder / ".done").exists()
+
+
 def vllm() -> str | None:
-    path = interpreter("OVERREAD_VLLM_PYTHON", ".venv-vllm")
-    return None if path.exists() else "vLLM: `make vllm`, or name a Python that has it in OVERREAD_VLLM_PYTHON"
+    there = environment("OVERREAD_VLLM_PYTHON", ".venv-vllm")
+    return None if there else "vLLM: `make vllm`, or name a Python that has it in OVERREAD_VLLM_PYTHON"
 
 
 def release() -> str | None:
-    path = interpreter("OVERREAD_EXPORTS_PYTHON", ".venv-exports")
-    return None if path.exists() else "exports: `make exports`, or name a Python with them in OVERREAD_EXPORTS_PYTHON"
+    there = environment("OVERREAD_EXPORTS_PYTHON", ".venv-exports")
+    return None if there else "exports: `make exports`, or name a Python with them in OVERREAD_EXPORTS_PYTHON"
 
 
 NEEDS = {"browser": cache(browser), "slurm": cache(slurm), "vllm": cache(vllm), "release": cache(release)}

@@ -107,6 +107,12 @@ def test_each_need_names_what_to_ask_for(tmp_path: Path, monkeypatch: pytest.Mon
     assert "apt-get install slurm-wlm munge" in str(lacking.slurm())
     assert "make vllm" in str(lacking.vllm())
     assert "make exports" in str(lacking.release())
+    # An environment that could not be made to its end is none.
+    (tmp_path / ".venv-vllm/bin").mkdir(parents=True)
+    (tmp_path / ".venv-vllm/bin/python").touch()
+    assert "make vllm" in str(lacking.vllm())
+    (tmp_path / ".venv-vllm/.done").touch()
+    assert lacking.vllm() is None
 
 
 def test_every_marker_that_needs_something_is_known():
