@@ -145,9 +145,9 @@ def test_a_setting_in_words_says_only_what_does_not_go_without_saying() -> None:
     settings = load(PAPERS).settings
     assert in_words(settings["single-slice"]) == ["flair-axial", "choice"]
     assert in_words(settings["hidden-swapped-from-7"]) == [
-        "frontal swapped", "report", "hidden from layer 7", "one a study", "yes-no",
+        "frontal", "swapped image", "with report", "report hidden from layer 7 on", "one question a study", "yes-no",
     ]  # fmt: skip
-    assert in_words(settings["text-only-reshuffled"]) == ["no image", "shuffled", "choice"]
+    assert in_words(settings["text-only-reshuffled"]) == ["no image", "reshuffled", "choice"]
 
 
 def test_part_of_a_sweep_says_of_how_many() -> None:

@@ -24,7 +24,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from overread.config import Config, ServerModel
 from overread.core.errors import BadInput, OverreadError
-from overread.reporting import words
 from overread_viewer.asking import Asked, Asking, Call, TooMany
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.errors import NotThere
@@ -246,7 +245,7 @@ def _page(
 
 
 def _words(shared: Desk, setting: str) -> str:
-    return words.describe(shared.builder.settings[setting].model_dump(mode="json"))
+    return shared.builder.settings[setting].describe()
 
 
 def _answer(request: Request, dataset: str, study: str, shared: Desk, asked: Asked) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from overread.core.records import (
     read_studies,
     read_substitutes,
 )
+from overread.settings.setting import read_settings
 from overread_viewer.answers import Answers, Asked, answers_of, asked_of
 from overread_viewer.errors import NotThere
 from overread_viewer.kept import Kept
@@ -329,7 +330,7 @@ def _spec(results: Path) -> dict[str, Any]:
     missing = [key for key in KEYS if key not in content]
     if missing:
         raise BadInput(f"{path}: lacks {', '.join(missing)}; run the workflow again")
-    return dict(content)
+    return {**content, "settings": read_settings(content["settings"])}
 
 
 def _require(results: Path, datasets: Sequence[str]) -> None:

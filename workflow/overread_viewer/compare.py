@@ -220,7 +220,7 @@ def _result(
         "arms": arms,
         "same_model": arms[0].model == arms[1].model,
         "rerun": arms[0] == arms[1],
-        "described": [words.describe(settings[arm.setting]) for arm in arms],
+        "described": [settings[arm.setting].describe() for arm in arms],
         "whole": whole,
         "group": pairs.summary(filters.topic, filters.group),
         "narrowed": bool(filters.topic) or filters.group != "all",

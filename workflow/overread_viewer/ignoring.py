@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from overread.reporting.contrasts import Tables, contrast, instead, rate, shows_own, signed
+from overread.reporting.contrasts import Tables, contrast, rate, signed
 from overread.reporting.evidence import FEWEST_PATIENTS, Evidence
 from overread.reporting.examples import swap_pairs
 from overread.reporting.report import EVIDENCE
 from overread.reporting.rows import Row, number, where
 from overread.reporting.verdict import Judgement, judge
 from overread.reporting.words import count, listed
+from overread.settings.image import Image
+from overread.settings.report import Report
 from overread_viewer.catalogue import Catalogue
 
 
@@ -147,7 +149,7 @@ def _swap(catalogue: Catalogue, dataset: str) -> str | None:
     if not asked:
         return None
     settings, pairs = catalogue.spec["settings"], swap_pairs(catalogue.spec)
-    return min(asked, key=lambda name: (-models[name], settings[pairs[name][0]]["report"] != "none", name))
+    return min(asked, key=lambda name: (-models[name], settings[pairs[name][0]][Report].shown, name))
 
 
 def _beside(spec: Mapping[str, Any], pair: tuple[str, str] | None, flips: Sequence[Row], dataset: str) -> str | None:
@@ -157,7 +159,7 @@ def _beside(spec: Mapping[str, Any], pair: tuple[str, str] | None, flips: Sequen
     settings = spec["settings"]
     for name, other in swap_pairs(spec).items():
         alike = all(contrast(settings[a], settings[b]) == "report" for a, b in zip(pair, other, strict=True))
-        if alike and settings[other[0]]["report"] == "full" and where(flips, dataset=dataset, comparison=name):
+        if alike and settings[other[0]][Report].report == "full" and where(flips, dataset=dataset, comparison=name):
             return name
     return None
 
@@ -171,8 +173,8 @@ def _gain(spec: Mapping[str, Any], pair: tuple[str, str] | None, effects: Sequen
         if first not in settings or second not in settings or not where(effects, dataset=dataset, effect=name):
             continue
         if contrast(settings[first], settings[second]) == "image":
-            own = first if shows_own(settings[first]) else second
-            found.append((pair is None or own != pair[0], settings[own]["report"] != "none", name))
+            own = first if settings[first][Image].own else second
+            found.append((pair is None or own != pair[0], settings[own][Report].shown, name))
     return min(found)[2] if found else None
 
 
@@ -180,8 +182,8 @@ def _in_words(spec: Mapping[str, Any], gain: str | None) -> str | None:
     if gain is None:
         return None
     first, second = spec["comparisons"][gain]["accuracy"]
-    other = second if shows_own(spec["settings"][first]) else first
-    return f"accuracy with the study's own image less accuracy {instead(spec['settings'][other])}"
+    other = second if spec["settings"][first][Image].own else first
+    return f"accuracy with the study's own image less accuracy {spec['settings'][other][Image].instead()}"
 
 
 # -- its numbers -----------------------------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ def _difference(rows: Sequence[Row], gain: str | None, spec: Mapping[str, Any]) 
         return None
     evidence = Evidence.of(found[0], "estimate")
     first, _ = spec["comparisons"][gain]["accuracy"]
-    return Rate(evidence if shows_own(spec["settings"][first]) else evidence.negated(), None)
+    return Rate(evidence if spec["settings"][first][Image].own else evidence.negated(), None)
 
 
 def _by(row: Ranked) -> Rate | None:

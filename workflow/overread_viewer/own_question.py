@@ -22,6 +22,8 @@ from overread.config.study import Reports as ReportsSection
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.records import Question, Study, Trial
+from overread.settings.readout import Readout
+from overread.settings.report import MADE_WITHOUT_THE_ANSWER, Report
 
 if TYPE_CHECKING:
     from overread_viewer.catalogue import Catalogue
@@ -38,8 +40,6 @@ _CONTROL = re.compile(
     re.IGNORECASE,
 )
 """Control tokens of the models of today, for those whose tokenizer is not here to be asked."""
-_TELLS_NO_ANSWER = frozenset({"none", "full", "substitute", "neutral", "boilerplate", "without-finding"})
-"""Reports that are made without the answer; a template of the user's own may hold it."""
 
 
 @dataclass
@@ -182,7 +182,7 @@ class Builder:
         self.catalogue = catalogue
         spec = catalogue.spec
         if config is None:
-            self.settings = {name: Setting.model_validate(one) for name, one in spec["settings"].items()}
+            self.settings: dict[str, Setting] = dict(spec["settings"])
             kind: TypeAdapter[Questions] = TypeAdapter(Questions)
             sections = {name: kind.validate_python(one["questions"]) for name, one in spec["datasets"].items()}
             self.seed, self.own_prompts = int(spec.get("seed", 0)), spec.get("prompts")
@@ -199,13 +199,13 @@ class Builder:
     def build(self, dataset: str, study: str, form: Form) -> Built | None:
         """The trial of a form that `check` found nothing wrong with; None, and an error in the form, if it can't be."""
         setting = self.settings[form.setting]
-        if setting.readout in ("yes-no", "first-token") and {each.lower() for each in form.given} != {"yes", "no"}:
+        if setting[Readout].of_yes_no and {each.lower() for each in form.given} != {"yes", "no"}:
             form.errors["options"] = f"{form.setting} reads yes or no: the options must be yes and no."
             return None
         same = self._study_question(dataset, study, form)
         marked = form.right is not None
         right = form.given[form.right] if form.right is not None else same.answer if same is not None else None
-        if right is None and setting.report not in _TELLS_NO_ANSWER:
+        if right is None and setting[Report].report not in MADE_WITHOUT_THE_ANSWER:
             form.errors["answer"] = f"The report of {form.setting} may state the right answer: say which it is."
             return None
         question = self._question(dataset, study, form, right)

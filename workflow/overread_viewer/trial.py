@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response as Page
 
 from overread.core.records import Block, Picture, Question, Response, Trial
-from overread.reporting import words
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.errors import NotThere
 from overread_viewer.files import picture_url
@@ -165,7 +164,7 @@ def _column(catalogue: Catalogue, question: Question, trial: Trial, model: str, 
         response = catalogue.response(trial.dataset, model, trial.setting, trial.run, trial.question)
     return Column(
         trial=trial,
-        about=words.describe(setting),
+        about=setting.describe(),
         parts=_parts(catalogue, question, trial, other),
         options=_options(trial, response),
         response=response,

@@ -6,25 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from overread.reporting import words
+from overread.config import Setting
+from overread.settings.base import Aspect
+from overread.settings.image import Image
 from overread_viewer.catalogue import Catalogue
-
-ASPECTS: dict[str, tuple[str, ...]] = {
-    "image": ("images", "source", "substitute"),
-    "report": ("report", "warning"),
-    "options": ("options",),
-    "order": ("order",),
-    "attention": ("attention",),
-    "readout": ("readout",),
-}
-"""What of a trial a setting decides, and by which fields. Which questions it asks changes no trial."""
 
 
 @dataclass(frozen=True)
 class Twin:
     """Another setting under which the question was asked.
 
-    aspects   what differs: keys of `ASPECTS`
+    aspects   the names of the aspects of a setting that differ
     changes   the same in words: what the twin has
     compared  whether a comparison of the study pairs the two
     """
@@ -38,7 +30,7 @@ class Twin:
     @property
     def swaps_the_image(self) -> bool:
         """Whether only the image differs."""
-        return self.aspects == ("image",)
+        return self.aspects == (Image.name,)
 
 
 def twins(catalogue: Catalogue, dataset: str, setting: str, run: int, question: str) -> list[Twin]:
@@ -61,56 +53,28 @@ def twins(catalogue: Catalogue, dataset: str, setting: str, run: int, question: 
         if at is None:
             continue
         aspects = differing(this, settings[name])
-        changes = "; ".join(_change(aspect, settings[name]) for aspect in aspects) or "nothing that reaches the model"
-        found.append(Twin(name, at, aspects, changes, {setting, name} in pairs))
+        changes = "; ".join(settings[name].words_of(aspect) for aspect in aspects) or "nothing that reaches the model"
+        found.append(Twin(name, at, tuple(one.name for one in aspects), changes, {setting, name} in pairs))
     return sorted(found, key=lambda twin: _order(twin, this, settings[twin.setting]))
 
 
-def differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> tuple[str, ...]:
-    """The aspects in which two settings differ."""
-    return tuple(name for name, fields in ASPECTS.items() if _of(one, fields) != _of(two, fields))
+def differing(one: Setting, two: Setting) -> tuple[type[Aspect], ...]:
+    """The aspects in which two settings put a question otherwise. Which questions are asked changes no trial."""
+    return tuple(kind for kind in one.differing(two) if kind.changes_trials)
 
 
-def _of(setting: Mapping[str, Any], fields: tuple[str, ...]) -> list[Any]:
-    """Fields by what they do: whose substitute it is does not matter where none is shown."""
-    matters = setting["source"] == "substitute" or setting["report"] == "substitute"
-    return [setting[name] for name in fields if name != "substitute" or matters]
-
-
-def _order(twin: Twin, this: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[object, ...]:
-    wanted = "own" if this["source"] == "substitute" else "substitute"
-    same_view = this["images"] == other["images"]
+def _order(twin: Twin, this: Setting, other: Setting) -> tuple[object, ...]:
+    one, two = this[Image], other[Image]
+    wanted = "own" if one.source == "substitute" else "substitute"
+    same_view = one.images == two.images
     return (
         not twin.swaps_the_image,
         len(twin.aspects),
-        not (twin.compared and other["source"] != "black" and same_view),
-        not (other["source"] == wanted and same_view),
+        not (twin.compared and two.source != "black" and same_view),
+        not (two.source == wanted and same_view),
         not twin.compared,
         twin.setting,
     )
-
-
-def _change(aspect: str, setting: Mapping[str, Any]) -> str:
-    says = {
-        "image": words.image_of,
-        "report": words.report_of,
-        "options": words.options_of,
-        "readout": words.readout_of,
-    }
-    if aspect in says:
-        return says[aspect](setting)
-    if aspect == "order":
-        return "the text before the image" if setting["order"] == "text-first" else "the image before the text"
-    return attention_of(setting["attention"])
-
-
-def attention_of(attention: str) -> str:
-    """`from-2` in words."""
-    if attention == "none":
-        return "the report is hidden from no layer"
-    kind, layer = attention.split("-", 1)
-    where = f"from layer {layer} on" if kind == "from" else f"in layer {layer} only"
-    return f"the report is hidden {where}"
 
 
 def _pairs(comparison: Mapping[str, Any]) -> list[list[str]]:

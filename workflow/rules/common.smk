@@ -27,7 +27,8 @@ from overread.estimates import tables
 from overread.images.segmentation import SOURCES as SEGMENTATION_SOURCES
 from overread.core.provenance import source_hash
 from overread.slurm import group_afresh, keep_waiting
-from overread.trials import PLAIN_REPORTS, template_files
+from overread.settings.report import UNEDITED
+from overread.trials import template_files
 
 try:
     # Snakemake's own reader keeps the last of two equal keys in silence.
@@ -235,7 +236,7 @@ def templates_of(wildcards):
 
 def finding_words(wildcards):
     """The file with the words that mention a finding, for a report that is edited."""
-    if study.settings[wildcards.setting].report in PLAIN_REPORTS:
+    if study.settings[wildcards.setting].report in UNEDITED:
         return []
     return study.reports.findings or str(resources.FINDINGS)
 
@@ -243,7 +244,7 @@ def finding_words(wildcards):
 def report_options(wildcards, input):
     """How `trials build` is told of the user's own templates, words and tokenizer."""
     given = {"--prompts": study.prompts, "--findings": input.findings or None}
-    if study.settings[wildcards.setting].report not in PLAIN_REPORTS:
+    if study.settings[wildcards.setting].report not in UNEDITED:
         given["--tokenizer"] = study.reports.tokenizer
     return " ".join(f"{option} {shlex.quote(str(value))}" for option, value in given.items() if value is not None)
 
@@ -253,8 +254,13 @@ def report_options(wildcards, input):
 
 def views_of(dataset):
     """The views that some setting of the data set shows. Only these are rendered."""
-    used = {study.settings[cell.setting].images for cell in cells_of(dataset)} - {"none"}
-    return {name: study.views[name].model_dump(mode="json") for name in sorted(used)}
+    used = [study.settings[cell.setting] for cell in cells_of(dataset)]
+    shown = {
+        one.view(one.images): one.view_section(study.views[one.images].model_dump(mode="json"))
+        for one in used
+        if one.images != "none"
+    }
+    return dict(sorted(shown.items()))
 
 
 def images_of(dataset):

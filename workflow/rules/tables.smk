@@ -80,7 +80,7 @@ rule make_tables:
     params:
         folder=lambda wc, output: os.path.dirname(output[0]),
         results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
-        code=source_hash("overread/estimates", "overread/reporting"),
+        code=source_hash("overread/estimates", "overread/reporting", "overread/settings"),
     message:
         "Making the tables"
     shell:
@@ -151,7 +151,7 @@ rule draw_figures:
     params:
         tables=lambda wc, input: os.path.dirname(input[0]),
         labels=as_json({cell.model: study.models[cell.model].label for cell in cells}),
-        code=source_hash("overread/estimates", "overread/reporting"),
+        code=source_hash("overread/estimates", "overread/reporting", "overread/settings"),
     message:
         "Drawing the figures"
     shell:

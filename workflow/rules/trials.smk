@@ -105,6 +105,7 @@ rule build_trials:
         reports=report_options,
         seed=study.seed,
         code=source_hash(
+            "overread/settings",
             "overread/trials",
             "overread/questions",
             "overread/curation",

@@ -13,7 +13,7 @@ from overread.config import Setting
 from overread.core.errors import BadInput
 from overread.core.records import Modality, Question, Study, write_questions, write_studies
 from overread.estimates.source import Source, read_source
-from overread.estimates.tables.blind_hits import TABLE, blind_hits_table, is_blind
+from overread.estimates.tables.blind_hits import TABLE, blind_hits_table
 from overread.estimates.tables.dataset import dataset_table
 
 FOUR = ("left", "right", "in front", "behind")
@@ -136,7 +136,7 @@ def test_a_missing_list_of_rejected_studies_is_named(tmp_path: Path):
     ],
 )
 def test_blind_is_no_picture_of_a_study_and_no_report(fields: dict[str, object], blind: bool):
-    assert is_blind(Setting.model_validate(fields)) == blind
+    assert Setting.model_validate(fields).shows_the_study != blind
 
 
 def blind_hits(tmp_path: Path, *, restricted: bool = False):

@@ -15,7 +15,7 @@ from overread.reporting.verdict import Judgement, judge
 from overread.reporting.words import SPACE
 
 SETTINGS = {
-    name: Setting.model_validate({"images": "frontal", **one}).model_dump(mode="json")
+    name: Setting.model_validate({"images": "frontal", **one})
     for name, one in {
         "own": {}, "other": {"source": "substitute"}, "report": {"report": "full"},
         "report-other": {"report": "full", "source": "substitute"}, "first": {"readout": "first-token"},

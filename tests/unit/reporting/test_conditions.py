@@ -34,7 +34,7 @@ PAPER: dict[str, dict[str, Any]] = {
 
 
 def spec(settings: dict[str, dict[str, Any]], **more: Any) -> dict[str, Any]:
-    whole = {name: Setting.model_validate(one).model_dump(mode="json") for name, one in settings.items()}
+    whole = {name: Setting.model_validate(one) for name, one in settings.items()}
     return {"settings": whole, "views": VIEWS, **more}
 
 
@@ -129,7 +129,7 @@ def test_ways_of_asking_and_reading_have_lines_of_their_own() -> None:
     found = first(cells(table(rows, spec(settings), "xray")))
     assert list(found) == [
         ("MedGemma", "frontal"), ("MedGemma", "frontal, first-token readout"),
-        ("MedGemma", "frontal, first-token readout, text first"), ("MedGemma", "frontal, one question a study"),
+        ("MedGemma", "frontal, one question a study"), ("MedGemma", "frontal, text first, first-token readout"),
     ]  # fmt: skip
     assert [line["Text only"] for line in found.values()] == ["50.0", *["\N{EN DASH}"] * 3]
     assert all(line["X-ray"] == "50.0" for line in found.values())

@@ -10,6 +10,7 @@ import pytest
 
 from overread.config import Setting
 from overread.reporting.methods import Data, methods
+from overread.settings.setting import read_settings
 
 VERSIONS = {"overread": "0.1.0", "Python": "3.11.7", "numpy": "2.0.0", "vllm": "0.30"}
 MEDGEMMA = {
@@ -27,6 +28,7 @@ def whole_spec(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def spec(whole_spec: dict[str, Any]) -> dict[str, Any]:
     """Of `made`, with one dataset and one model, that each test changes as it needs."""
     whole = copy.deepcopy(whole_spec)
+    whole["settings"] = read_settings(whole["settings"])
     whole["cells"] = [cell for cell in whole["cells"] if cell["dataset"] == "xray" and cell["model"] == "reader"]
     whole["models"]["reader"] = MEDGEMMA
     return whole
@@ -41,8 +43,8 @@ def told(spec: dict[str, Any], significance: list[dict[str, str]] | None = None,
     return {name: text.replace("\N{NO-BREAK SPACE}", " ") for name, text in found.items()}
 
 
-def setting(**fields: Any) -> dict[str, Any]:
-    return Setting.model_validate(fields).model_dump(mode="json")
+def setting(**fields: Any) -> Setting:
+    return Setting.model_validate(fields)
 
 
 def test_a_dataset_is_told_with_its_source_split_and_numbers(spec: dict[str, Any]) -> None:

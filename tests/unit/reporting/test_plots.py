@@ -11,14 +11,14 @@ import pytest
 from PIL import Image
 
 from overread.core.errors import BadInput
-from overread.reporting import forest, layer_curves, plots
+from overread.reporting import curves, forest, plots
 from overread.reporting.plots import FIGURES, draw
 from overread.reporting.rows import Row, declared
 from overread.reporting.style import COLOURS, MARKERS, marks
 
 Rows = list[dict[str, object]]
 TABLES = (
-    "accuracy", "flips", "findings", "layers", "modality", "effects", "positions", "margins", "own_label",
+    "accuracy", "flips", "findings", "layers", "curves", "modality", "effects", "positions", "margins", "own_label",
 )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def keep(figures: list[Any], rows: list[Row], columns: list[str], out: Path, name: str) -> None:
         kept[name], kept[f"{name}-pages"] = figures[0], figures
 
-    for module in (plots, forest, layer_curves):
+    for module in (plots, forest, curves):
         monkeypatch.setattr(module, "save_pages", keep)
     return kept
 

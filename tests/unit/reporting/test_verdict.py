@@ -24,8 +24,8 @@ from overread.reporting.words import SPACE
 
 DATASET, MODEL = "data", "model"
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    name: Setting.model_validate(one).model_dump(mode="json")
+SETTINGS: dict[str, Setting] = {
+    name: Setting.model_validate(one)
     for name, one in {
         "own": {"images": "frontal"},
         "black": {"images": "frontal", "source": "black"},

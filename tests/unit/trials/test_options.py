@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overread.core.records import Question
-from overread.trials.options import balanced, permutation
+from overread.settings.options import permutation
+from overread.trials.options import balanced
 
 
 def question(number: int = 0, options: tuple[str, ...] = ("a", "b", "c", "d"), answer: str = "a") -> Question:

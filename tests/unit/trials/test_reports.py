@@ -11,7 +11,7 @@ from overread.config import Setting
 from overread.core.errors import BadInput
 from overread.core.records import Picture, Question, Study, Substitute, Trial, read_trials, write_trials
 from overread.questions.findings import COMPOSITE
-from overread.trials import REPORTS as NAMES
+from overread.settings.report import KINDS as NAMES
 from overread.trials.build import build_trials
 from overread.trials.mentions import Lexicon, read_lexicon
 from overread.trials.prompt import OWN_PROMPTS, Prompts

@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 
 from overread.config import Setting
 from overread.core.errors import BadInput
-from overread.core.records import Picture, Question
-from overread.trials.prompt import OWN_PROMPTS, Prompts, blocks
+from overread.core.records import Picture, Question, Study
+from overread.settings.base import Draft
+from overread.settings.order import Order
+from overread.settings.readout import Readout
+from overread.trials.build import Materials
+from overread.trials.prompt import OWN_PROMPTS, Prompts, image_blocks
+from overread.trials.reports import Reports
 
 PICTURE = Picture(
     study="a", view="frontal", order=0, name="Frontal", path="a.png", pixels="p", width=4, height=3, series="frontal"
 )
+
+STUDY = Study(study="a", patient="p", dataset="d", modality="xray", images={}, report={}, labels={}, restricted=False)
 
 
 def asking(options: tuple[str, ...] = ("left", "right", "both")) -> Question:
@@ -25,9 +32,18 @@ def asking(options: tuple[str, ...] = ("left", "right", "both")) -> Question:
 
 
 def shown(question: Question, options: tuple[str, ...], prompts: Prompts | None = None, **fields: str) -> list[str]:
-    setting = Setting(**{"images": "frontal", "readout": "similarity", **fields})  # type: ignore[arg-type]
-    made = blocks(setting, question, options, [PICTURE], {}, prompts or Prompts())
-    return [f"{block.role}: {block.text or block.image}" for block in made]
+    """What a setting shows with the options in a given order."""
+    prompts = prompts or Prompts()
+    setting = Setting.model_validate({"images": "frontal", "readout": "similarity", **fields})
+    materials = Materials({}, [PICTURE], "frontal", [], lambda *_: None, prompts, Reports(prompts), 0)
+    draft = Draft(question, STUDY, materials, "frontal", options=options)
+    for aspect in setting.aspects:
+        aspect.show(draft)
+    setting[Readout].tell(draft)
+    images = image_blocks(draft.pictures, prompts)
+    draft.blocks, draft.images = images + draft.blocks, len(images)
+    setting[Order].arrange(draft)
+    return [f"{block.role}: {block.text or block.image}" for block in draft.blocks]
 
 
 def own_template(folder: Path, text: str) -> Prompts:

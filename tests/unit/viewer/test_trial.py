@@ -16,6 +16,7 @@ import pytest
 
 from overread.config import Setting
 from overread.core.records import read_responses, read_trials, write_responses, write_trials
+from overread.settings.image import Image
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.trial import _options
 from overread_viewer.twins import differing, twins
@@ -79,9 +80,10 @@ def test_a_twin_without_the_report_differs_in_the_report_alone(catalogue: Catalo
 
 
 def test_whose_substitute_is_no_difference_where_none_is_shown() -> None:
-    own = Setting(images="frontal", readout="yes-no").model_dump(mode="json")
-    assert differing(own, {**own, "substitute": 2}) == ()
-    assert differing({**own, "source": "substitute"}, {**own, "source": "substitute", "substitute": 2}) == ("image",)
+    own = Setting(images="frontal", readout="yes-no")
+    assert differing(own, own.model_copy(update={"substitute": 2})) == ()
+    one, two = (own.model_copy(update={"source": "substitute", "substitute": number}) for number in (1, 2))
+    assert differing(one, two) == (Image,)
 
 
 # -- the input -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The configuration: one pydantic model a section, and the only source of its defaults, checks and JSON schema.
 
 base       what every section shares            datasets   sources and questions
-curation   review and release of questions      inputs     views and settings
+curation   review and release of questions      views      what every view shares
 models     one file a model                     study      evaluations, comparisons, effects
 segmentation  tumour and brain masks of MRI
 resolving  extends, sweep, <sweep>-*
@@ -24,7 +24,6 @@ from overread.config.datasets import (
     Questions,
 )
 from overread.config.human import HumanSubset
-from overread.config.inputs import Attention, OptionOrder, Setting
 from overread.config.models import (
     Decoding,
     LocalModel,
@@ -38,6 +37,7 @@ from overread.config.models import (
 from overread.config.segmentation import NetworkSegmentation, Provided, Segmentation, SegResNet, SwinUnetr
 from overread.config.substitutes import Substitutes
 from overread.config.views import Plane, ViewSection
+from overread.settings.setting import Setting
 
 if TYPE_CHECKING:
     from overread.config.reading import build, load, load_model, read_yaml
@@ -63,7 +63,6 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "FINDINGS",
-    "Attention",
     "Comparison",
     "Config",
     "Dataset",
@@ -83,7 +82,6 @@ __all__ = [
     "ModelSection",
     "Name",
     "NetworkSegmentation",
-    "OptionOrder",
     "OwnCodeModel",
     "Plane",
     "Provided",

@@ -122,8 +122,6 @@ _BOUNDS = {
     "less_than_equal": ("le", "must be at most"),
 }
 _PATTERNS = (
-    (r"as-written", "must be as-written, shuffled or rotated-1 to rotated-9"),
-    (r"(from|only)", "must be none, from-L or only-L with a layer's number L, as in from-0"),
     (r"[0-9a-f]{64}", "must be a SHA-256: 64 hexadecimal digits"),
     (r"^https?", "must be an address that begins with http:// or https://"),
     (r"[a-z0-9]+", "must be small letters, digits, dots and hyphens, as in single-slice"),

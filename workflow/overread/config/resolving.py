@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from overread.config.inputs import Setting
 from overread.config.messages import Problem
 from overread.core.errors import unknown
+from overread.settings.setting import Setting
 
 _KEYS = (*Setting.model_fields, "extends", "sweep")
 _RANGE = re.compile(r"(.*?)(\d+)\.\.(\d+)")
@@ -146,7 +146,7 @@ def _resolve_one(name: str, known: Mapping[str, Mapping[str, Any]], settings: Se
     key, swept = _sweep(sweep, f"settings.{sweep_in}.sweep")
     settings.sweeps[name] = {}
     for value in swept:
-        short = str(value).lower()
+        short = value_in_name(value)
         made = f"{name}-{short}"
         if made in known or made in settings.fields:
             raise UnresolvableError(
@@ -178,12 +178,25 @@ def _sweep(sweep: Any, where: str) -> tuple[str, list[Any]]:
         values.extend(f"{span[1]}{number}" for number in range(first, last + 1))
     if not values:
         raise UnresolvableError(where, "the list is empty; give at least one value")
-    twice = next((value for value in values if values.count(value) > 1), None)
+    names = [value_in_name(value) for value in values]
+    twice = next((value for value, name in zip(values, names, strict=True) if names.count(name) > 1), None)
     if twice is not None:
         raise UnresolvableError(where, f"{twice!r} stands twice")
-    if not all(isinstance(value, str | int) for value in values):
-        raise UnresolvableError(where, "a value must be a word, a number, true or false")
     return str(key), values
+
+
+def value_in_name(value: Any) -> str:
+    """A swept value as the end of a setting's name: `from-0`, `0.5`, `minus-2`, `true`; of a list or a mapping its
+    parts.
+    """
+    if isinstance(value, Mapping):
+        return "-".join(f"{value_in_name(key)}-{value_in_name(one)}" for key, one in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return "-".join(map(value_in_name, value)) or "none"
+    if isinstance(value, float):
+        value = f"{value:.12g}"
+    text = re.sub(r"^-(?=[\d.])", "minus-", str(value).lower())
+    return re.sub(r"[^a-z0-9.]+|[.](?![a-z0-9])", "-", text).strip("-.") or "none"
 
 
 def name_settings(evaluations: Any, settings: Settings) -> tuple[Any, list[Problem]]:

@@ -12,10 +12,11 @@ from pydantic_core import PydanticCustomError
 from overread.config.base import AllOrModels, AllOrSettings, Endpoint, FilePath, Name, Section, SettingName, is_folder
 from overread.config.datasets import GeneratedQuestions
 from overread.config.human import HumanSubset
-from overread.config.inputs import Setting
 from overread.config.unions import Dataset, Model, View
 from overread.core.errors import unknown
 from overread.core.records import content_hash
+from overread.settings.image import Image
+from overread.settings.setting import Setting
 
 
 class Evaluation(Section):
@@ -183,7 +184,7 @@ class Config(Section):
                 if release is not None and release.view is not None:
                     check(f"datasets.{name}.questions.release.view", "view", [release.view], self.views)
         for name, setting in self.settings.items():
-            check(f"settings.{name}.images", "view", [setting.images], {**self.views, "none": None})
+            check(f"settings.{name}.images", "view", [setting[Image].images], {**self.views, "none": None})
         for number, evaluation in enumerate(self.evaluations):
             place = f"evaluations[{number}]"
             check(f"{place}.dataset", "dataset", [evaluation.dataset], self.datasets)

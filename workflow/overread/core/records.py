@@ -192,6 +192,9 @@ class Trial(Record):
         "of it, as a neutral text does. Not given: the study's own wherever there is a report",
     )
     dropped: tuple[str, ...] = Field(default=(), description="sentences that were taken out of the report")
+    controls: dict[str, str] = Field(
+        default_factory=dict, description="what else of the setting reaches the model beside the blocks, by name"
+    )
     restricted: bool
 
     @model_validator(mode="after")
@@ -199,7 +202,8 @@ class Trial(Record):
         if sorted(self.permutation) != list(range(len(self.options))) or self.answer >= len(self.options):
             raise ValueError(f"trial of question {self.question}: permutation and options do not fit")
         blocks = [[block.role, block.text, block.pixels] for block in self.blocks]
-        key = content_hash([blocks, list(self.options), self.readout, self.attention])
+        controls = [self.controls] if self.controls else []
+        key = content_hash([blocks, list(self.options), self.readout, self.attention, *controls])
         if self.trial not in ("", key):
             raise ValueError(f"trial {self.trial!r} has other content than its id says: it would be {key}")
         object.__setattr__(self, "trial", key)
@@ -275,7 +279,7 @@ class _Schemas:
             text, texts = pa.string(), pa.map_(pa.string(), pa.string())
             block = pa.struct([("role", text), ("text", text), ("image", text), ("pixels", text)])
             special: dict[str, pa.DataType] = {
-                "images": texts, "report": texts, "labels": texts, "attributes": texts,
+                "images": texts, "report": texts, "labels": texts, "attributes": texts, "controls": texts,
                 "blocks": pa.list_(block), "options": pa.list_(text), "dropped": pa.list_(text),
                 "permutation": pa.list_(pa.int16()),
                 "logprobs": pa.list_(pa.float64()), "restricted": pa.bool_(), "semi_synthetic": pa.bool_(),

@@ -27,7 +27,8 @@ from overread.core.inputs import regular
 from overread.core.outputs import OutputFolder, replacing_folder, sha256
 from overread.core.records import Picture, Question, Study
 from overread.curation.filter import Count
-from overread.trials.options import Permutation, balanced
+from overread.settings.options import Permutation
+from overread.trials.options import balanced
 
 CHECKSUMS = "SHA256SUMS"
 

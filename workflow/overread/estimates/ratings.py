@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.records import Question, Record, one_line
-from overread.trials.options import permutation
+from overread.settings.options import permutation
 
 Ratings = Mapping[str, tuple[str, pd.DataFrame]]
 """By reader study: its data set, and its ratings as `ratings_frame` gives them."""

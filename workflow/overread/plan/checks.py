@@ -9,14 +9,14 @@ from overread.config import Config, GeneratedQuestions, NetworkSegmentation
 from overread.core.errors import shown
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.plan.asked import Cell, cells, cells_of
-from overread.plan.judging import Judge, Obstacle, unknown_report
+from overread.plan.judging import Judge, Obstacle, missing_of
 
 
 def check(config: Config) -> tuple[list[str], list[str]]:
     """Errors, which stop the study before any job, and warnings. Each line names a key, and says what to do."""
     judge = Judge(config)
     errors = _empty_folders(config)
-    errors.extend(_reports(config, judge))
+    errors.extend(_reports(config))
     errors.extend(_ratings(config))
     warnings: list[str] = []
     for problem, is_error in _checkpoints(config):
@@ -83,13 +83,13 @@ def _empty_folders(config: Config) -> list[str]:
     return errors
 
 
-def _reports(config: Config, judge: Judge) -> list[str]:
-    """Reports that no template makes, and files that edited reports are made with and that are not there."""
-    errors = []
-    for name in sorted({cell.setting for cell in cells(config)}):
-        strange = unknown_report(judge, name)
-        if strange is not None:
-            errors.append(f"settings.{name}.report: {strange}")
+def _reports(config: Config) -> list[str]:
+    """What settings need that is not there, and files that edited reports are made with and that are not there."""
+    errors = [
+        f"settings.{name}.{aspect}: {why}"
+        for name in sorted({cell.setting for cell in cells(config)})
+        for aspect, why in missing_of(config, name).items()
+    ]
     if config.prompts is not None and not Path(config.prompts).is_dir():
         errors.append(f"prompts: no folder at {shown(config.prompts)}")
     if config.reports.findings is not None and not Path(config.reports.findings).is_file():

@@ -15,6 +15,8 @@ from overread.config import Config, DatasetSection, FindingQuestions
 from overread.core.inputs import regular
 from overread.plan.asked import Cell, cells
 from overread.plan.judging import Judge, Obstacle
+from overread.settings.image import Image
+from overread.settings.report import Report
 
 Basis = Literal["counted", "published", "from the config", "unknown"]
 
@@ -195,14 +197,14 @@ def _counted(folder: Path) -> Size:
 
 def _load(config: Config, cell: Cell, size: Size, judge: Judge, results: Path | None) -> CellLoad:
     setting, model = config.settings[cell.setting], config.models[cell.model]
-    once = size.questions
-    if setting.questions == "one-per-study":
-        once = size.asked_studies if size.asked_studies is not None else size.studies
+    asked = size.asked_studies if size.asked_studies is not None else size.studies
+    once = setting.requests(size.questions, asked)
+    image = setting[Image].images
     requests = None if once is None else once * cell.runs
-    view = config.views.get(setting.images)
-    shown: float = 0 if view is None else size.pictures.get(setting.images, view.pictures)
+    view = config.views.get(image)
+    shown: float = 0 if view is None else size.pictures.get(setting.view(image), view.pictures)
     reads = not model.told_the_truth  # such a reader reads no tokens
-    a_text = size.question_tokens + INSTRUCTION_TOKENS + (size.report_tokens if setting.report != "none" else 0)
+    a_text = size.question_tokens + INSTRUCTION_TOKENS + (size.report_tokens if setting[Report].shown else 0)
     an_image = model.takes.image_tokens if shown and reads else 0
     folder = results / cell.dataset / "responses" / cell.model / cell.setting if results else None
     answered = sum((folder / f"run-{run}.parquet").exists() for run in range(1, cell.runs + 1)) if folder else 0

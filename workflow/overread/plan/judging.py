@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,12 +10,12 @@ from typing import Any, Literal
 from overread.backends.writing import WriterModel
 from overread.config import Config, ModelSection, ServerModel
 from overread.config.datasets import FileQuestions, GeneratedQuestions
-from overread.config.inputs import Setting
 from overread.config.kinds import BACKENDS
 from overread.core import guard
-from overread.core.errors import shown, unknown
+from overread.core.errors import shown
 from overread.plan.asked import Cell, cells
-from overread.trials import REPORTS, own_reports
+from overread.settings.base import Misfit
+from overread.settings.image import Image
 
 When = Literal["never", "missing"]
 
@@ -119,19 +120,14 @@ def _of_model(judge: Judge, name: str) -> list[Obstacle]:
 
 
 def _of_setting(judge: Judge, name: str) -> list[Obstacle]:
-    """A report that no template makes."""
-    strange = unknown_report(judge, name)
-    return [Obstacle("missing", strange)] if strange is not None else []
+    """What its aspects miss."""
+    return [Obstacle("missing", why) for why in missing_of(judge.config, name).values()]
 
 
-def unknown_report(judge: Judge, name: str) -> str | None:
-    """What is wrong with a report that no template makes: which there are, and how to add it. None if all is well."""
-    report, folder = judge.config.settings[name].report, judge.config.prompts
-    there = own_reports(folder) | set(REPORTS)
-    if report in there:
-        return None
-    where = shown(folder) if folder is not None else "a folder that the key 'prompts' names"
-    return f"{unknown('report', report, there)}; or put a template report-{report}.j2 into {where}"
+def missing_of(config: Config, name: str) -> dict[str, str]:
+    """What a setting needs that is not there, by aspect."""
+    needs = {aspect.name: aspect.missing(config) for aspect in config.settings[name].aspects}
+    return {aspect: why for aspect, why in needs.items() if why is not None}
 
 
 def _of_dataset_and_model(judge: Judge, dataset: str, model: str) -> list[Obstacle]:
@@ -160,52 +156,25 @@ def unguarded(section: ModelSection, model: str) -> str | None:
 
 def _of_dataset_and_setting(judge: Judge, dataset: str, name: str) -> list[Obstacle]:
     """Views, readouts and reports that the dataset does not have."""
-    section, setting = judge.config.datasets[dataset], judge.config.settings[name]
-    view = judge.config.views.get(setting.images)
-    words = {"mri": "brain MRI", "xray": "chest X-rays"}
-    found: list[Obstacle] = []
-    if view is not None and view.modality != section.modality:
-        why = f"the view {setting.images} is of {words[view.modality]}, and {dataset} holds {words[section.modality]}"
-        found.append(Obstacle("never", why))
-    if setting.readout in ("yes-no", "first-token") and section.questions.origin in ("grammar", "generated"):
-        why = f"the readout {setting.readout} needs yes/no questions, and those of {dataset} have four options"
-        found.append(Obstacle("never", why))
-    if setting.substitute > section.substitutes.count:
-        there = f"datasets.{dataset}.substitutes.count is {section.substitutes.count}"
-        found.append(Obstacle("never", f"it shows substitute {setting.substitute}, and {there}"))
-    if setting.report != "none" and not section.has_reports:
-        found.append(Obstacle("missing", f"datasets.{dataset} names no {section.reports_are_named_by} to show"))
-    return found
+    aspects = judge.config.settings[name].aspects
+    return _told(misfit for aspect in aspects for misfit in aspect.against_dataset(judge.config, dataset))
 
 
 def _of_model_and_setting(judge: Judge, model: str, name: str) -> list[Obstacle]:
     """What the model can't take, or can't be read of it."""
-    asked, setting = judge.config.models[model], judge.config.settings[name]
-    found = _of_images(judge, model, setting)
-    if setting.readout == "first-token" and not asked.takes.logprobs:
-        found.append(f"{model} gives no log-probabilities, which the readout first-token needs")
-    if setting.readout not in asked.readouts:
-        if "similarity" in asked.readouts:
-            found.append(f"{model} writes no answer: it takes the readout similarity only")
-        elif setting.readout == "similarity":
-            found.append(f"{model} writes its answers: the readout similarity is for contrastive models")
-        else:
-            found.append(f"{model} takes the readouts {', '.join(sorted(asked.readouts))} only")
-    if not asked.reads_reports and setting.report != "none":
-        found.append(f"{model} compares option texts with a picture: a report does not reach it")
-    if setting.attention != "none" and not asked.takes.attention:
-        found.append(f"a report can't be hidden from the layers of {model}")
-    elif setting.attention != "none" and asked.takes.layers is not None:
-        mode, _, layer = setting.attention.partition("-")
-        # From the layer after the last one hides nothing: the baseline of a sweep.
-        if int(layer) > asked.takes.layers - (mode == "only"):
-            found.append(f"{model} has {asked.takes.layers} layers (0 to {asked.takes.layers - 1})")
-    return [Obstacle("never", why) for why in found]
+    aspects = judge.config.settings[name].aspects
+    views = [Obstacle("never", why) for why in _of_images(judge, model, name)]
+    return views + _told(misfit for aspect in aspects for misfit in aspect.against_model(judge.config, model))
 
 
-def _of_images(judge: Judge, model: str, setting: Setting) -> list[str]:
+def _told(misfits: Iterable[Misfit]) -> list[Obstacle]:
+    return [Obstacle(each.when, each.why) for each in misfits]
+
+
+def _of_images(judge: Judge, model: str, name: str) -> list[str]:
     takes = judge.config.models[model].takes
-    view = judge.config.views.get(setting.images)
+    images = judge.config.settings[name][Image].images
+    view = judge.config.views.get(images)
     if view is None:
         return [] if takes.text_only else [f"{model} takes no question without a picture"]
     if view.is_volume:
@@ -214,5 +183,5 @@ def _of_images(judge: Judge, model: str, setting: Setting) -> list[str]:
         return [f"{model} takes no images"]
     if view.pictures > takes.images:
         most = "one image" if takes.images == 1 else f"{takes.images} images"
-        return [f"{model} takes {most}, and the view {setting.images} gives up to {view.pictures}"]
+        return [f"{model} takes {most}, and the view {images} gives up to {view.pictures}"]
     return []

@@ -10,12 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overread.config import Config
+from overread.config import Config, Setting
 from overread.config import load as load_config
-from overread.config.inputs import Setting
 from overread.core.errors import BadConfig
 from overread.plan import CellLoad, Estimate, Size, check, estimate
 from overread.plan.estimates import ASSUMED, groupings, segmentings
+from overread.settings.image import Image
+from overread.settings.readout import Readout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,32 +122,18 @@ def collapsed(names: Iterable[str], config: Config) -> list[str]:
 
 
 def in_words(setting: Setting) -> list[str]:
-    """`frontal swapped`, `report`, `yes-no`: what a model is given, less what goes without saying."""
-    source = {"own": "", "substitute": " swapped", "black": " black"}[setting.source]
-    parts = ["no image" if setting.images == "none" else setting.images + source]
-    if setting.report != "none":
-        edits = {"full": "report", "substitute": "swapped report"}
-        parts.append(edits.get(setting.report, f"report {setting.report}"))
-    if setting.warning:
-        parts.append("warned")
-    if setting.attention != "none":
-        mode, _, layer = setting.attention.partition("-")
-        parts.append(f"hidden {'from' if mode == 'from' else 'in'} layer {layer}")
-    if setting.order != "image-first":
-        parts.append("text first")
-    if setting.options != "as-written":
-        parts.append(setting.options)
-    if setting.questions != "all":
-        parts.append("one a study")
-    return [*parts, setting.readout]
+    """`frontal`, `swapped image`, `with report`, `yes-no`: what a model is given, less what goes without saying."""
+    image, readout = setting[Image], setting[Readout]
+    told = [text for text in setting.short() if text != readout.short()]
+    return [image.images if image.shown else "no image", *told, readout.readout]
 
 
 def _sweep_in_words(first: Setting, last: Setting) -> str:
-    """`report, hidden from layer 0 to 62, yes-no`."""
-    one, other = in_words(first), in_words(last)
+    """`frontal, with report, report hidden from layer 0 to 62 on, yes-no`."""
+    one, other = (", ".join(in_words(setting)).split() for setting in (first, last))
     if len(one) != len(other):
-        return f"{', '.join(one)} ... {', '.join(other)}"
-    return ", ".join(a if a == b else f"{a} to {b.rsplit(maxsplit=1)[-1]}" for a, b in zip(one, other, strict=True))
+        return f"{' '.join(one)} ... {' '.join(other)}"
+    return " ".join(a if a == b else f"{a.rstrip(',')} to {b}" for a, b in zip(one, other, strict=True))
 
 
 def _headline(config: Config, whole: Estimate, console: Console) -> None:

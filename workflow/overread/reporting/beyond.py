@@ -9,6 +9,8 @@ from overread.reporting.contrasts import Statement, Tables, rate
 from overread.reporting.evidence import FEWEST_PATIENTS, Answer, Evidence
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import count, interval, percent
+from overread.settings.order import Order
+from overread.settings.readout import Readout
 
 FROZEN_OR_SEEING = (
     "a stable answer is no proof that the image went unused, and accuracy beside a report is no measure of reading the "
@@ -39,8 +41,8 @@ def _principal(own: Tables, spec: Mapping[str, Any], report: str) -> Row | None:
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         setting = spec["settings"][spec["comparisons"][row["comparison"]]["flips"][0]]
-        odd = setting["readout"] == "first-token"
-        return setting["order"] != "image-first", odd, -(number(row["pairs"]) or 0), row["comparison"]
+        odd = setting[Readout].readout == "first-token"
+        return setting[Order].order != "image-first", odd, -(number(row["pairs"]) or 0), row["comparison"]
 
     tests = [row for row in where(own.significance, report_shown=report) if row["comparison"] in spec["comparisons"]]
     return min(tests, key=rank, default=None)

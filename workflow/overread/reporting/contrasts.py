@@ -10,11 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overread.config import Setting
 from overread.reporting.evidence import FEW_PATIENTS, Answer, Evidence, beyond_floor, unseen_share
 from overread.reporting.rows import Row, number, where
-from overread.reporting.words import capital, count, interval, options_of, percent, points, report_of
+from overread.reporting.words import capital, count, interval, percent, points
+from overread.settings.attention import Hiding
+from overread.settings.image import Image
+from overread.settings.options import Options
+from overread.settings.order import Order
+from overread.settings.questions import Questions
+from overread.settings.readout import Readout
+from overread.settings.report import Report
 
-Setting = Mapping[str, Any]
+TOLD = tuple(name for kind in (Image, Report, Hiding, Order, Options, Readout, Questions) for name in kind.model_fields)
+"""The fields that these sentences speak of. Where another is changed, the two settings are told by their names."""
 
 NEARLY_ALWAYS = 0.95
 """From this share of one answer on, a model is said to give nearly always the same."""
@@ -77,36 +86,20 @@ def contrast(a: Setting, b: Setting) -> str:
 
     returns  image (one shows the study's own, the other not), report, order (of the options) or other
     """
-    differing = {key for key in a if a[key] != b[key]}
-    if differing and differing <= {"images", "source"} and shows_own(a) != shows_own(b):
+    differing = a.difference(b).keys()
+    if not (a.is_plain(*TOLD) and b.is_plain(*TOLD)):
+        return "other"
+    if differing and differing <= Image.model_fields.keys() and a[Image].own != b[Image].own:
         return "image"
     if differing == {"report"}:
         return "report"
-    return "order" if differing == {"options"} and "as-written" in (a["options"], b["options"]) else "other"
-
-
-def shows_own(setting: Setting) -> bool:
-    """Whether the study's own image is shown."""
-    return bool(setting["images"] != "none" and setting["source"] == "own")
-
-
-def instead(setting: Setting) -> str:
-    """What a setting shows instead of the study's own image, as the end of a sentence."""
-    if setting["images"] == "none":
-        return "without any image"
-    return "with a black image" if setting["source"] == "black" else "with another study's image"
-
-
-def replaced(setting: Setting) -> str:
-    """How a setting does away with the study's own image, as a clause."""
-    if setting["images"] == "none":
-        return "the image is left out"
-    return f"the image is replaced by {'a black one' if setting['source'] == 'black' else 'that of another study'}"
+    orders = (a[Options].options, b[Options].options)
+    return "order" if differing == {"options"} and "as-written" in orders else "other"
 
 
 def beside(setting: Setting) -> str:
     """Beside which report, or without one, as the end of a clause."""
-    return " without a report" if setting["report"] == "none" else f" beside {report_of(setting)}"
+    return f" beside {setting.words_of(Report)}" if setting[Report].shown else " without a report"
 
 
 # -- differences in accuracy -----------------------------------------------------------------------------------------
@@ -131,10 +124,10 @@ def gains(own: Tables, spec: Mapping[str, Any]) -> list[Statement]:
 
 def _lesser(setting: Setting, kind: str) -> bool:
     if kind == "image":
-        return not shows_own(setting)
+        return not setting[Image].own
     if kind == "report":
-        return bool(setting["report"] == "none")
-    return kind == "order" and setting["options"] != "as-written"
+        return not setting[Report].shown
+    return kind == "order" and setting[Options].options != "as-written"
 
 
 def _gain(
@@ -144,17 +137,20 @@ def _gain(
     answer = evidence.against()
     caveats: tuple[str, ...] = ()
     if kind == "image":
-        arms = ("with the study's own image", instead(b))
-        titles = (f"The image helps{beside(a)}", f"It is correct more often {instead(b)} than with its own{beside(a)}")
+        arms = ("with the study's own image", b[Image].instead())
+        titles = (
+            f"The image helps{beside(a)}",
+            f"It is correct more often {b[Image].instead()} than with its own{beside(a)}",
+        )
         matter = f"the image changes its accuracy{beside(a)}"
-        caveats = (USED_NOT_READ if a["report"] == "none" else NOT_COMPETENCE,)
+        caveats = (NOT_COMPETENCE if a[Report].shown else USED_NOT_READ,)
     elif kind == "report":
-        arms = (f"with {report_of(a)}", f"with {report_of(b)}")
+        arms = (f"with {a.words_of(Report)}", f"with {b.words_of(Report)}")
         titles = ("The report helps", "The report makes it worse")
         matter = "the report changes its accuracy"
         caveats = (NOT_COMPETENCE,)
     elif kind == "order":
-        arms = ("with the options as written", f"with {options_of(b)}")
+        arms = ("with the options as written", f"with {b.words_of(Options)}")
         titles = ("It leans on the order of the options", "It does better when the options change their order")
         matter = "the order of the options changes its accuracy"
     else:
@@ -174,7 +170,7 @@ def _gain(
     image = kind == "image"
     return Statement(
         kind, name, answer, title_of(answer, titles, matter), text, caveats + cautions(evidence),
-        number=signed(evidence), beside=image and a["report"] != "none", reads=image and answer is Answer.MORE,
+        number=signed(evidence), beside=image and a[Report].shown, reads=image and answer is Answer.MORE,
     )  # fmt: skip
 
 
@@ -242,10 +238,10 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
     first, second = spec["comparisons"][name]["flips"]
     a, b = spec["settings"][first], spec["settings"][second]
     image = contrast(a, b) == "image"
-    given, other = (b, a) if image and shows_own(b) else (a, b)
+    given, other = (b, a) if image and b[Image].own else (a, b)
     evidence = Evidence.of(row, "flip_rate")
     answer = beyond_floor(row, evidence)
-    what = f"when {replaced(other)},{beside(given)}" if image else f"between {first} and {second}"
+    what = f"when {other[Image].replaced()},{beside(given)}" if image else f"between {first} and {second}"
     matter = (
         f"its answers move with the image{beside(given)}"
         if image
@@ -261,7 +257,7 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
         title = capital(matter)
         if image:
             caveats.append(NOT_AN_ERROR)
-        if image and other["source"] == "substitute" and other["images"] != "none":
+        if image and other[Image].shows_the_study():
             reads, sentence = _follows(name, own)
             text += sentence
             title = f"Its answers follow the image{beside(given)}" if reads else title
@@ -298,7 +294,7 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
         caveats.append("This model draws its answers by chance (temperature above 0), and some flips are that chance.")
     return Statement(
         "image" if image else "other", name, answer, title, text, (*caveats, *cautions(evidence)),
-        number=rate(evidence), beside=image and given["report"] != "none", reads=reads,
+        number=rate(evidence), beside=image and given[Report].shown, reads=reads,
     )  # fmt: skip
 
 

@@ -18,6 +18,8 @@ from overread.reporting.contrasts import (
 from overread.reporting.evidence import Answer, Evidence
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import capital, percent
+from overread.settings.order import Order
+from overread.settings.report import Report
 
 
 def effects(own: Tables, spec: Mapping[str, Any]) -> list[Statement]:
@@ -68,7 +70,7 @@ def _order_of_report_effect(name: str, spec: Mapping[str, Any]) -> str | None:
     effect = spec["effects"].get(name) if name not in spec["comparisons"] else None
     if effect is None or [_swap_with_report(one, spec) for one in effect["minus"]] != [False, True]:
         return None
-    orders = {spec["settings"][spec["comparisons"][one]["flips"][0]]["order"] for one in effect["minus"]}
+    orders = {spec["settings"][spec["comparisons"][one]["flips"][0]][Order].order for one in effect["minus"]}
     return orders.pop() if len(orders) == 1 else None
 
 
@@ -78,4 +80,4 @@ def _swap_with_report(name: str, spec: Mapping[str, Any]) -> bool | None:
     if not pair:
         return None
     a, b = (spec["settings"][one] for one in pair)
-    return bool(a["report"] != "none") if contrast(a, b) == "image" else None
+    return a[Report].shown if contrast(a, b) == "image" else None

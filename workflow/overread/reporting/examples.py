@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from overread.core.errors import BadInput
 from overread.core.records import Picture, Response, Trial, read_columns, read_pictures
 from overread.images.sheet import preview, spread
-from overread.reporting.contrasts import contrast, shows_own
+from overread.reporting.contrasts import contrast
+from overread.settings.attention import Hiding
+from overread.settings.image import Image as ImageAspect
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -145,8 +147,9 @@ def swap_pairs(spec: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         if first not in spec["settings"] or second not in spec["settings"]:
             continue
         a, b = spec["settings"][first], spec["settings"][second]
-        if contrast(a, b) == "image" and "substitute" in (a["source"], b["source"]) and a["attention"] == "none":
-            pairs[name] = (first, second) if shows_own(a) else (second, first)
+        swapped = a[ImageAspect].shows_the_study() and b[ImageAspect].shows_the_study()
+        if swapped and contrast(a, b) == "image" and a[Hiding].layer is None:
+            pairs[name] = (first, second) if a[ImageAspect].own else (second, first)
     return pairs
 
 

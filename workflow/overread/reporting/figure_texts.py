@@ -46,6 +46,11 @@ FIGURE_TEXTS = {
         "What a layer hands on it may have taken from the report before.",
         "Curves of flip rates in per cent over the layers of a model, between two horizontal lines.",
     ),
+    "curves": (
+        "Accuracy, and flips between two settings, where settings differ in how much of one thing they have; shaded "
+        "are {level} intervals. Flips with the report hidden from layers have a figure of their own.",
+        "Curves of accuracy and of flip rates in per cent over a dose: a panel for each curve, a line for each model.",
+    ),
     "flips_by_finding": (
         "Flips by kind of pair and by finding, with {level} intervals. The pooled rate on top need not hold for any "
         "finding.",

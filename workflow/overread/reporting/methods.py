@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overread.config import Setting
 from overread.config.kinds import BACKENDS, SOURCES, VIEWS
 from overread.estimates.tables.significance import DRAWS, EXACT
 from overread.reporting.rows import Row, number, where
-from overread.reporting.words import count, describe, listed, percent
+from overread.reporting.words import count, listed, percent
+from overread.settings.image import Image
 
 MODALITIES = {"mri": "brain MRI", "xray": "chest X-rays"}
 ORIGINS = {
@@ -70,7 +72,7 @@ def _data(data: Data, spec: Mapping[str, Any]) -> str:
         were = "was" if data.unusable == 1 else "were"
         text += f" {count(data.unusable, 'study', 'studies')} could not be used and {were} left out."
     swapped = {cell["setting"] for cell in spec["cells"] if cell["dataset"] == data.name}
-    if any(spec["settings"][name]["source"] == "substitute" for name in swapped):
+    if any(spec["settings"][name][Image].source == "substitute" for name in swapped):
         text += f" {_substitutes(section['substitutes'])}"
     return text
 
@@ -139,7 +141,7 @@ def _is_place(weights: str) -> bool:
 
 
 def _settings(spec: Mapping[str, Any]) -> str:
-    """Of each dataset the settings that were run; those of a sweep over layers together."""
+    """Of each dataset the settings that were run; those of a sweep together."""
     text = " ".join(
         _settings_of(name, [cell for cell in spec["cells"] if cell["dataset"] == name], spec["settings"])
         for name in sorted({cell["dataset"] for cell in spec["cells"]})
@@ -149,7 +151,7 @@ def _settings(spec: Mapping[str, Any]) -> str:
     return text + (f" Of the inputs, {views}." if views else "")
 
 
-def _settings_of(dataset: str, cells: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
+def _settings_of(dataset: str, cells: Sequence[Mapping[str, Any]], settings: Mapping[str, Setting]) -> str:
     used = sorted({cell["setting"] for cell in cells})
     models = len({cell["model"] for cell in cells})
     runs = sorted({cell["runs"] for cell in cells})
@@ -159,29 +161,42 @@ def _settings_of(dataset: str, cells: Sequence[Mapping[str, Any]], settings: Map
     return f"The questions on {dataset} were put {often} under {count(len(used), 'setting')}{some}: {'; '.join(told)}."
 
 
-def _told(names: Sequence[str], settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Each setting's name and what it does; of those that differ only in the layer that hides the report, one."""
-    alike: dict[str, list[str]] = {}
+def _told(names: Sequence[str], settings: Mapping[str, Setting]) -> list[tuple[str, str]]:
+    """Each setting's name and what it does; of those that differ only in how much of something they have, one."""
+    alike: dict[object, list[str]] = {}
     for name in names:
-        mode, _, layer = settings[name]["attention"].partition("-")
-        rest = {**settings[name], "attention": mode}
-        alike.setdefault(repr(sorted(rest.items())) if layer else name, []).append(name)
+        setting = settings[name]
+        doses = [dose for dose in setting.doses() if dose.field in setting.changed()]
+        key = (doses[0].name, repr(setting.without(doses[0]))) if doses else name
+        alike.setdefault(key, []).append(name)
     told = []
     for same in alike.values():
-        setting, called = settings[same[0]], same[0]
+        dose = {one: settings[one].doses() for one in same}
+        ordered = sorted(same, key=lambda one: [each.value for each in dose[one]])
+        called, text = same[0], _merged([settings[one].describe() for one in ordered]).rstrip(".")
         if len(same) > 1:
-            mode = setting["attention"].partition("-")[0]
-            layers = sorted(int(settings[name]["attention"].partition("-")[2]) for name in same)
-            setting = {**setting, "attention": f"{mode}-{_ranged(layers)}"}
-            called = f"{called} and {len(same) - 1} more, each with its layer"
-        text = describe(setting).rstrip(".")
+            what = next(each.what for each in dose[same[0]] if each.field in settings[same[0]].changed())
+            called = f"{called} and {len(same) - 1} more, each with its {what}"
         told.append((called, text[:1].lower() + text[1:]))
     return told
 
 
-def _ranged(layers: Sequence[int]) -> str:
-    whole = list(layers) == list(range(layers[0], layers[-1] + 1)) and len(layers) > 2
-    return f"{layers[0]} to {layers[-1]}" if whole else listed([str(layer) for layer in layers])
+def _merged(texts: Sequence[str]) -> str:
+    """Sentences that differ in one number as one: `from layer 0 to 61 on`. Others: the first."""
+    rows = [text.split(" ") for text in texts]
+    if len({len(row) for row in rows}) > 1:
+        return texts[0]
+    return " ".join(column[0] if len(set(column)) == 1 else _ranged(column) for column in zip(*rows, strict=True))
+
+
+def _ranged(words: Sequence[str]) -> str:
+    """`0 to 61` of whole numbers one after the other; else all of them."""
+    values, end = [word.rstrip(";,.") for word in words], words[0][len(words[0].rstrip(";,.")) :]
+    if len(values) > 2 and all(value.isdigit() for value in values):
+        first, last = int(values[0]), int(values[-1])
+        if [int(value) for value in values] == list(range(first, last + 1)):
+            return f"{first} to {last}{end}"
+    return f"{listed(values)}{end}"
 
 
 def _scoring(spec: Mapping[str, Any]) -> str:

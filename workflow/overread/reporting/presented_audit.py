@@ -22,6 +22,7 @@ from overread.reporting.rows import Row, number, ordered, where
 from overread.reporting.words import interval
 
 Labels = Mapping[str, str]
+MEASURES = {"accuracy": "Accuracy", "flip_rate": "Flips"}
 SHOWN = {"question": "Question alone", "report": "Report", "image": "Image", "both": "Image and report"}
 MODES = {"from": "From the layer on", "only": "In the layer alone"}
 
@@ -126,6 +127,21 @@ def layers(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
         (Column("Comparison", False), text("comparison")),
     ]
     return _by_dataset("The report hidden", parts, rows)
+
+
+def curves(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Curve", False), text("curve")),
+        (Column("Of", False), text("measure", MEASURES)),
+        (Column("Dose", False), text("dose")),
+        (Column("Amount"), plain("amount", 2)),
+        (Column("%"), percent("rate")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Questions or pairs"), whole("observations")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Curves by dose", parts, rows)
 
 
 def findings(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from overread.config import Setting
 from overread.reporting.presented import DASH, Cell, Column, Presented, make, text
 from overread.reporting.rows import Row, number, ordered, where
 from overread.reporting.words import SPACE, interval, signless
+from overread.settings.image import Image
+from overread.settings.readout import GOES_WITHOUT_SAYING, Readout
 
-Setting = Mapping[str, Any]
 OWN = {"mri": "MRI", "xray": "X-ray"}
 CONDITIONS = ("own", "montage", "black", "reshuffled", "text", "swapped", "both", "both-swapped", "report")
 HEADINGS = {
@@ -21,7 +23,17 @@ HEADINGS = {
     "swapped": "Swapped image", "both": "{own} and report", "both-swapped": "Swapped image, own report",
     "report": "Report only",
 }  # fmt: skip
-READOUTS = {"first-token": "first-token readout", "free-text": "free-text readout"}
+BY_CHANGE: tuple[tuple[dict[str, Any], str, str | None], ...] = (
+    ({}, "own", "text"),
+    ({"source": "black"}, "black", None),
+    ({"source": "substitute"}, "swapped", None),
+    ({"options": "shuffled"}, "reshuffled", "reshuffled"),
+    ({"report": "full"}, "both", "report"),
+    ({"report": "full", "source": "substitute"}, "both-swapped", None),
+)
+"""What a setting changes, and its condition with an image and without one. Any other change has no column."""
+MANNERS = frozenset(name for kind in Setting.kinds if kind.manner for name in kind.model_fields)
+"""Fields that make a row of their own."""
 
 
 def conditions(
@@ -59,19 +71,22 @@ def _placed(rows: Sequence[Row], spec: Mapping[str, Any]) -> dict[tuple[tuple[st
     settings: Mapping[str, Setting] = spec["settings"]
     placed: dict[tuple[tuple[str, str], str], Row] = {}
     blind: dict[tuple[str, str], list[tuple[str, Row]]] = {}
+    lines: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    mixed = len({settings[row["setting"]][Readout].readout for row in rows} & set(GOES_WITHOUT_SAYING)) > 1
     for row in sorted(rows, key=lambda row: row["setting"]):
         setting = settings[row["setting"]]
-        condition = condition_of(setting, spec)
+        condition, manner = condition_of(setting, spec), _manner(setting, mixed=mixed)
         if condition is None:
             continue
-        if setting["images"] == "none":
-            blind.setdefault((row["model"], _manner(setting)), []).append((condition, row))
-        else:
-            placed.setdefault(((row["model"], _input(setting, row["model"], rows, spec)), condition), row)
+        if not setting[Image].shown:
+            blind.setdefault((row["model"], manner), []).append((condition, row))
+            continue
+        line = (row["model"], f"{_input(setting, row['model'], rows, spec)}{manner}")
+        lines.setdefault((row["model"], manner), set()).add(line)
+        placed.setdefault((line, condition), row)
     # What is asked without an image belongs to no input: it stands once, in the model's first line of its manner.
     for (model, manner), found in sorted(blind.items()):
-        lines = sorted({line for line, _ in placed if line[0] == model and _has(line[1], manner)})
-        line = lines[0] if lines else (model, f"no image{manner}")
+        line = min(lines.get((model, manner), {(model, f"no image{manner}")}))
         for condition, row in found:
             placed.setdefault((line, condition), row)
     return placed
@@ -79,49 +94,40 @@ def _placed(rows: Sequence[Row], spec: Mapping[str, Any]) -> dict[tuple[tuple[st
 
 def condition_of(setting: Setting, spec: Mapping[str, Any]) -> str | None:
     """Which column a setting belongs to; none where it does something that no column is for."""
-    plain = setting["attention"] == "none" and not setting["warning"] and setting["report"] in ("none", "full")
-    if not plain or setting["options"] not in ("as-written", "shuffled"):
-        return None
-    report, shuffled = setting["report"] == "full", setting["options"] == "shuffled"
-    if shuffled:
-        alone = setting["source"] == "own" and not report
-        return "reshuffled" if alone else None
-    if setting["images"] == "none":
-        return "report" if report else "text"
-    if report:
-        return {"own": "both", "substitute": "both-swapped"}.get(setting["source"])
-    montage = _view(setting, spec).get("kind") == "montage"
-    return {"own": "montage" if montage else "own", "black": "black", "substitute": "swapped"}[setting["source"]]
+    changed = {name: value for name, value in setting.changed().items() if name not in ("images", *MANNERS)}
+    for changes, with_image, without in BY_CHANGE:
+        if changes == changed:
+            montage = with_image == "own" and _view(setting, spec).get("kind") == "montage"
+            return ("montage" if montage else with_image) if setting[Image].shown else without
+    return None
 
 
 def _view(setting: Setting, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    view: Mapping[str, Any] = (spec.get("views") or {}).get(setting["images"], {})
+    view: Mapping[str, Any] = (spec.get("views") or {}).get(setting.view(setting[Image].images), {})
     return view
 
 
-def _manner(setting: Setting) -> str:
-    """What of asking and reading sets a line apart, as an ending of its input's name."""
-    parts = [
-        READOUTS.get(setting["readout"], ""),
-        "text first" if setting["order"] == "text-first" else "",
-        "one question a study" if setting["questions"] == "one-per-study" else "",
-    ]
-    return "".join(f", {part}" for part in parts if part)
+def _manner(setting: Setting, *, mixed: bool) -> str:
+    """What of asking and reading sets a line apart, as an ending of its input's name.
 
-
-def _has(shown: str, manner: str) -> bool:
-    return shown.endswith(manner) if manner else not any(shown.endswith(end) for end in (*READOUTS.values(), "a study"))
+    mixed   whether the dataset is asked in both manners that else go without saying
+    """
+    parts = setting.short(manner=True)
+    if mixed and not setting[Readout].short():
+        parts.insert(0, f"{setting[Readout].readout} readout")
+    return "".join(f", {part}" for part in parts)
 
 
 def _input(setting: Setting, model: str, rows: Sequence[Row], spec: Mapping[str, Any]) -> str:
     """The view's name; of a montage that of the slices that it gathers, if the model has exactly one such input."""
-    name, view = setting["images"], _view(setting, spec)
+    name, view = setting.view(setting[Image].images), _view(setting, spec)
     if view.get("kind") == "montage" and condition_of(setting, spec) == "montage":
-        own = {spec["settings"][row["setting"]]["images"] for row in where(rows, model=model)} - {"none"}
+        settings: Mapping[str, Setting] = spec["settings"]
+        own = {settings[row["setting"]][Image].images for row in where(rows, model=model)} - {"none"}
         slices = {one for one in own if _count(one, spec) == min(2, len(view.get("planes", ())))}
         if len(slices) == 1:
-            name = slices.pop()
-    return f"{name}{_manner(setting)}"
+            return slices.pop()
+    return name
 
 
 def _count(view: str, spec: Mapping[str, Any]) -> int:

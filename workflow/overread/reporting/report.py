@@ -24,7 +24,7 @@ from overread.core.inputs import regular
 from overread.core.records import Study, read_columns, replacing
 from overread.reporting import presented, presented_audit, presented_human, words
 from overread.reporting.brief import in_brief
-from overread.reporting.contrasts import Tables, contrast
+from overread.reporting.contrasts import Tables
 from overread.reporting.evidence import FEW_PATIENTS, FEWEST_PATIENTS
 from overread.reporting.examples import examples
 from overread.reporting.figure_texts import FIGURE_TEXTS
@@ -34,6 +34,7 @@ from overread.reporting.presented_conditions import conditions
 from overread.reporting.rows import Row, read
 from overread.reporting.seen import seen
 from overread.reporting.verdict import judge
+from overread.settings.setting import read_settings
 
 KEYS = (
     "name", "title", "cells", "settings", "comparisons", "effects", "statistics", "models", "datasets", "config_hash",
@@ -41,7 +42,7 @@ KEYS = (
 )  # fmt: skip
 TABLES = (
     "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
-    "own_label", "modality", "layers", "positions", "blind_hits",
+    "own_label", "modality", "layers", "curves", "positions", "blind_hits",
 )  # fmt: skip
 
 EVIDENCE = ("accuracy", "flips", "effects", "positions", "significance", "layers")
@@ -93,7 +94,7 @@ def _canonical(spec: Mapping[str, Any]) -> dict[str, Any]:
     whole: dict[str, Any] = json.loads(json.dumps(spec, sort_keys=True))
     for key, names in (("cells", ("dataset", "model", "setting")), ("not_run", ("dataset", "model", "setting"))):
         whole[key] = sorted(whole[key], key=lambda one: [str(one[name]) for name in names])
-    return whole
+    return {**whole, "settings": read_settings(whole["settings"])}
 
 
 def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, Any]:
@@ -126,7 +127,6 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
         "briefs": {name: in_brief(of_dataset[name], evidence, labels) for name in names},
         "judgements": of_dataset,
         "settings": {name: spec["settings"][name] for name in sorted({cell["setting"] for cell in spec["cells"]})},
-        "describe": words.describe,
         "comparisons": _comparisons(spec),
         "models": [(name, spec["models"][name]) for name in sorted({cell["model"] for cell in spec["cells"]})],
         "about_model": _about_model,
@@ -141,7 +141,7 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
             "significance": presented_audit.significance(significance, tables["flips"], labels, level),
             **{
                 name: getattr(presented_audit, name)(tables[name], labels, level)
-                for name in ("noise", "findings", "margins", "own_label", "modality", "layers")
+                for name in ("noise", "findings", "margins", "own_label", "modality", "layers", "curves")
             },
         },
         "tests": len(significance),
@@ -255,14 +255,13 @@ def _about_model(model: Mapping[str, Any]) -> str:
 def _comparisons(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Comparisons and effects in words, those of which a cell was run."""
     ran = {cell["setting"] for cell in spec["cells"]}
-    what = {"image": "the image", "report": "the report", "order": "the order of the options"}
     told = []
     for name, comparison in spec["comparisons"].items():
         first, second = comparison.get("flips") or comparison["accuracy"]
         if first not in ran or second not in ran:
             continue
-        differs = what.get(contrast(spec["settings"][first], spec["settings"][second]))
-        changed = f" Only {differs} differs." if differs else ""
+        differing = spec["settings"][first].differing(spec["settings"][second])
+        changed = f" Only {differing[0].title} differs." if len(differing) == 1 else ""
         if first == second:
             told.append((name, f"How often the answer differs between one run of {first} and the next."))
         elif comparison.get("flips"):
@@ -297,7 +296,8 @@ def _as_yaml(spec: Mapping[str, Any]) -> str:
     for cell in spec["cells"]:
         runs.setdefault(cell["dataset"], {}).setdefault(cell["model"], {})[cell["setting"]] = cell["runs"]
     keys = ("name", "title", "datasets", "settings", "comparisons", "effects", "statistics", "models")
-    whole = {**{key: spec[key] for key in keys}, "runs": runs}
+    settings = {name: one.model_dump(mode="json") for name, one in spec["settings"].items()}
+    whole = {**{key: spec[key] for key in keys}, "settings": settings, "runs": runs}
     text: str = yaml.safe_dump(_plain(whole), sort_keys=False, allow_unicode=True, width=100)
     return text
 

@@ -15,15 +15,16 @@ from overread.reporting.contrasts import (
     beside,
     cautions,
     gains,
-    instead,
     rate,
-    shows_own,
     swaps,
 )
 from overread.reporting.effect_words import effects
 from overread.reporting.evidence import Answer, Evidence
 from overread.reporting.rows import number, where
-from overread.reporting.words import capital, count, listed, options_of, percent
+from overread.reporting.words import capital, count, listed, percent
+from overread.settings.image import Image
+from overread.settings.options import Options
+from overread.settings.report import Report
 
 OFTEN_UNREAD = 0.05
 """From this share of answers that could not be used on, a setting is named for it."""
@@ -104,7 +105,7 @@ def _baselines(own: Tables, spec: Mapping[str, Any]) -> list[Statement]:
     comparisons = spec["comparisons"].values()
     names = {name for one in comparisons for name in one.get("accuracy") or ()}
     names = names or {name for one in comparisons for name in one.get("flips") or ()}
-    rows = [row for row in own.accuracy if shows_own(spec["settings"][row["setting"]])] or list(own.accuracy)
+    rows = [row for row in own.accuracy if spec["settings"][row["setting"]][Image].own] or list(own.accuracy)
     statements = []
     for row in [row for row in rows if row["setting"] in names] or rows:
         setting, evidence = spec["settings"][row["setting"]], Evidence.of(row, "accuracy")
@@ -122,10 +123,10 @@ def _baselines(own: Tables, spec: Mapping[str, Any]) -> list[Statement]:
             title = f"{row['setting']}: {'better' if answer is Answer.MORE else 'worse'} than {than}"
         asked = [count(number(row["questions"]) or 0, "question"), count(evidence.patients, "patient")]
         asked += [count(number(row["runs"]) or 1, "run")]
-        shown = "" if shows_own(setting) else f" {instead(setting)}"
+        shown = "" if setting[Image].own else f" {setting[Image].instead()}"
         text = (
             f"Correct in {rate(evidence)} of the answers"
-            f"{shown}{beside(setting)}, {options_of(setting)} ({', '.join(asked)}). "
+            f"{shown}{beside(setting)}, {setting.words_of(Options)} ({', '.join(asked)}). "
             f"Without looking: by chance, {percent(chance)}; always the first option, {percent(first)}"
         )
         if commonest != "1" and shares[commonest] > (first or 0.0):
@@ -133,7 +134,7 @@ def _baselines(own: Tables, spec: Mapping[str, Any]) -> list[Statement]:
         text += "."
         if answer in (Answer.CANNOT_TELL, Answer.NONE):
             text += f" {evidence.why_not(f'the best of these, {percent(best)}')}"
-        caveats = ((NOT_COMPETENCE,) if setting["report"] != "none" else ()) + cautions(evidence)
+        caveats = ((NOT_COMPETENCE,) if setting[Report].shown else ()) + cautions(evidence)
         statements.append(Statement("accuracy", row["setting"], answer, title, text, caveats, number=rate(evidence)))
     return statements
 

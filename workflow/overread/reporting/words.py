@@ -1,34 +1,9 @@
-"""Numbers and settings in words, as the report writes them."""
+"""Numbers in words, as the report writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 SPACE = "\N{NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
-
-SOURCES = {
-    "own": "the study's own image",
-    "substitute": "another study's image",
-    "black": "a black image",
-}
-REPORTS = {
-    "none": "no report",
-    "full": "the whole report",
-    "neutral": "neutral prose of the same length in place of the report",
-    "boilerplate": "clinical boilerplate in place of the report",
-    "without-finding": "the report without the sentences that mention the finding",
-    "with-answer": "the report with a sentence that states the correct answer",
-    "substitute": "another study's report",
-}
-READOUTS = {
-    "choice": "the model names one of the options",
-    "yes-no": "the model answers yes or no",
-    "first-token": "yes against no is read from the probabilities of the first token",
-    "free-text": "the model answers in its own words",
-    "similarity": "the option whose text lies nearest to the image is taken",
-}
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -64,48 +39,6 @@ def count(number: float | int, singular: str, plural: str | None = None) -> str:
 def listed(items: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1] if items else ""
-
-
-def image_of(setting: Mapping[str, Any]) -> str:
-    """What a setting shows: `the study's own image (frontal)`, `a black image`, `no image`."""
-    if setting["images"] == "none":
-        return "no image"
-    if setting["source"] == "black":
-        return SOURCES["black"]
-    return f"{SOURCES[setting['source']]} ({setting['images']})"
-
-
-def options_of(setting: Mapping[str, Any]) -> str:
-    order = setting["options"]
-    if order.startswith("rotated-"):
-        return f"options rotated by {order.removeprefix('rotated-')}"
-    return "options in a shuffled order" if order == "shuffled" else "options as written"
-
-
-def report_of(setting: Mapping[str, Any]) -> str:
-    text = REPORTS.get(setting["report"], f"the report as the template report-{setting['report']} makes it")
-    if setting["warning"]:
-        text += ", with a warning that it may be wrong"
-    mode, _, layer = setting["attention"].partition("-")
-    if mode == "from":
-        text += f", hidden from the model's attention from layer {layer} on"
-    elif mode == "only":
-        text += f", hidden from the model's attention in layer {layer} alone"
-    return text
-
-
-def readout_of(setting: Mapping[str, Any]) -> str:
-    return READOUTS[setting["readout"]]
-
-
-def describe(setting: Mapping[str, Any]) -> str:
-    """A setting as one sentence: what is shown, and how the answer is read."""
-    parts = [image_of(setting), report_of(setting), options_of(setting)]
-    if setting["order"] == "text-first":
-        parts.append("the text before the image")
-    if setting["questions"] == "one-per-study":
-        parts.append("one question a study")
-    return capital(f"{'; '.join(parts)}; {readout_of(setting)}.")
 
 
 def capital(text: str) -> str:

@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-REPORTS = ("none", "full", "neutral", "boilerplate", "without-finding", "with-answer", "substitute")
-"""Those that there are without a template of the user's own."""
-
-PLAIN_REPORTS = ("none", "full", "substitute")
-"""Those that are no edit: they need no template of their own."""
-
-
-def own_reports(folder: str | None) -> frozenset[str]:
-    """The reports that the user's own templates make: `<name>` of each `report-<name>.j2` in a folder."""
-    files = Path(folder).glob("report-*.j2") if folder is not None else ()
-    return frozenset(file.stem.removeprefix("report-") for file in files)
-
 
 def template_files(report: str, *folders: Path) -> list[Path]:
     """The templates that trials with a report are made of, sorted: one in an earlier folder hides its namesakes.

@@ -1,21 +1,27 @@
-"""From questions to trials: who is shown what, in which order, and what would be right."""
+"""From questions to trials: who is shown what, in which order, and what would be correct.
+
+What a setting does to a trial its aspects do, each in its own module of `overread.settings`; here they are given what
+trials are made of.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from overread.config import Setting
 from overread.core.errors import BadInput
-from overread.core.records import Picture, Question, Study, Substitute, Trial, content_hash
+from overread.core.records import Block, Picture, Question, Role, Study, Substitute, Trial
 from overread.images.black import black_twin
-from overread.trials.options import permutation
-from overread.trials.prompt import Prompts, blocks
-from overread.trials.reports import LeftOutError, Reports
+from overread.settings.base import Aspect, Draft, LeftOutError, ReportShown
+from overread.settings.image import Image
+from overread.trials.prompt import Prompts, image_blocks, option_texts
+from overread.trials.reports import Reports
 
 Truth = Callable[[Study, str], str | None]
-"""The text of the option that is right for a study and a topic; None where it is not known."""
+"""The text of the option that is correct for a study and a topic; None where it is not known."""
 
 
 def build_trials(
@@ -39,84 +45,111 @@ def build_trials(
 
     reports   makes the reports that are shown; else with Overread's own words and lengths in words
     """
-    reports = reports or Reports(prompts)
     by_id = {study.study: study for study in studies}
-    views: dict[str, list[Picture]] = defaultdict(list)
-    for picture in pictures:
-        if picture.view == setting.images:
-            views[picture.study].append(picture)
-    partner = {(one.study, one.topic): one.substitute for one in substitutes if one.number == setting.substitute}
-    asked = sorted(questions, key=lambda question: question.question)
-    if setting.questions == "one-per-study":
-        asked = _one_per_study(asked, seed)
-
+    view, aspects = setting.view(setting[Image].images), setting.aspects
+    materials = Materials(by_id, pictures, view, substitutes, truth, prompts, reports or Reports(prompts), seed)
     trials: list[Trial] = []
     left_out: Counter[str] = Counter()
-    for question in asked:
+    for question in setting.ask(sorted(questions, key=lambda question: question.question), seed):
         study = by_id.get(question.study)
         if study is None:
             left_out["its study was rejected"] += 1
             continue
-        topic = question.topic
-        other = by_id.get(partner.get((study.study, topic), partner.get((study.study, ""), "")))
-        shown: Study | None = study
-        if setting.source == "substitute":
-            shown = other
-        if shown is None:
-            left_out["no substitute for its study"] += 1
-            continue
-        images = sorted(views[shown.study], key=lambda picture: picture.order)
-        if setting.images != "none" and not images:
-            left_out[f"no picture of view {setting.images}"] += 1
-            continue
-        if setting.source == "black":
-            images = [black_twin(picture) for picture in images]
+        draft = Draft(question, study, materials, view)
         try:
-            report = reports.show(setting.report, question, study, other, partial(_truth, truth, topic))
+            _fill(draft, aspects, prompts)
         except LeftOutError as reason:
             left_out[str(reason)] += 1
             continue
-        order = permutation(question, setting.options, seed)
-        options = tuple(question.options[place] for place in order)
-        trials.append(
-            Trial(
-                dataset=study.dataset,
-                setting=name,
-                run=run,
-                question=question.question,
-                topic=question.topic,
-                study=study.study,
-                patient=study.patient,
-                image_study=shown.study if setting.shows_the_study else None,
-                image_patient=shown.patient if setting.shows_the_study else None,
-                label=truth(study, question.topic),
-                image_label=truth(shown, question.topic) if setting.shows_the_study else None,
-                blocks=blocks(setting, question, options, images, report.blocks, prompts),
-                options=options,
-                permutation=order,
-                answer=order.index(question.answer_index),
-                readout=setting.readout,
-                attention=setting.attention,
-                report_label=report.label,
-                dropped=report.dropped,
-                restricted=study.restricted or shown.restricted or (other is not None and other.restricted),
-            )
-        )
+        trials.append(_trial(draft, name, run, truth))
     if not trials:
         reasons = "; ".join(f"{count} questions: {reason}" for reason, count in left_out.items())
         raise BadInput(f"setting {name!r} has no trial ({reasons or 'there are no questions'})")
     return trials, left_out
 
 
+def _fill(draft: Draft, aspects: Sequence[Aspect], prompts: Prompts) -> None:
+    """What the aspects make of a draft. LeftOutError where one of them can't."""
+    for aspect in aspects:
+        aspect.show(draft)
+    for aspect in aspects:
+        aspect.tell(draft)
+    images = image_blocks(draft.pictures, prompts)
+    draft.blocks, draft.images = images + draft.blocks, len(images)
+    for aspect in aspects:
+        aspect.arrange(draft)
+
+
+def _trial(draft: Draft, name: str, run: int, truth: Truth) -> Trial:
+    question, study, shown = draft.question, draft.study, draft.image_of
+    return Trial(
+        dataset=study.dataset,
+        setting=name,
+        run=run,
+        question=question.question,
+        topic=question.topic,
+        study=study.study,
+        patient=study.patient,
+        image_study=shown.study if shown else None,
+        image_patient=shown.patient if shown else None,
+        label=truth(study, question.topic),
+        image_label=truth(shown, question.topic) if shown else None,
+        blocks=tuple(draft.blocks),
+        options=draft.options,
+        permutation=draft.permutation,
+        answer=draft.permutation.index(question.answer_index),
+        readout=draft.readout,
+        attention=draft.attention,
+        controls=draft.controls,
+        report_label=draft.report_label,
+        dropped=draft.dropped,
+        restricted=study.restricted or (draft.substitute is not None and draft.substitute.restricted),
+    )
+
+
+class Materials:
+    """What the trials of one setting are made of."""
+
+    def __init__(
+        self,
+        studies: dict[str, Study],
+        pictures: Iterable[Picture],
+        view: str,
+        substitutes: Iterable[Substitute],
+        truth: Truth,
+        prompts: Prompts,
+        reports: Reports,
+        seed: int,
+    ) -> None:
+        self.seed = seed
+        self._studies, self._truth, self._prompts, self._reports = studies, truth, prompts, reports
+        self._pictures: dict[str, list[Picture]] = defaultdict(list)
+        for picture in pictures:
+            if picture.view == view:
+                self._pictures[picture.study].append(picture)
+        self._partners = {(one.study, one.topic, one.number): one.substitute for one in substitutes}
+
+    def substitute(self, question: Question, number: int) -> Study | None:
+        partners, study = self._partners, question.study
+        of_all = partners.get((study, "", number), "")
+        return self._studies.get(partners.get((study, question.topic, number), of_all))
+
+    def pictures(self, study: Study, view: str) -> list[Picture]:
+        return sorted((one for one in self._pictures[study.study] if one.view == view), key=lambda one: one.order)
+
+    def black(self, picture: Picture) -> Picture:
+        return black_twin(picture)
+
+    def text(self, role: Role, template: str, **values: Any) -> list[Block]:
+        return self._prompts.text(role, template, **values)
+
+    def option_texts(self, question: Question, options: Sequence[str]) -> list[Block]:
+        return option_texts(question, options, self._prompts)
+
+    def report(self, name: str, draft: Draft) -> ReportShown:
+        truth = partial(_truth, self._truth, draft.question.topic)
+        return self._reports.show(name, draft.question, draft.study, draft.substitute, truth)
+
+
 def _truth(truth: Truth, topic: str, study: Study) -> str | None:
     return truth(study, topic)
-
-
-def _one_per_study(questions: Sequence[Question], seed: int) -> list[Question]:
-    by_study: dict[str, list[Question]] = defaultdict(list)
-    for question in questions:
-        by_study[question.study].append(question)
-    return [
-        min(those, key=lambda question: content_hash(["one per study", seed, question.question]))
-        for those in by_study.values()
-    ]

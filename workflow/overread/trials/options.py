@@ -1,49 +1,20 @@
-"""The order in which a question's options are shown.
+"""The order of options in a release, which is read whole: the correct options stand at each place equally often.
 
-`permutation` depends on the seed and the question alone: adding a question to a dataset never reorders another one's.
-That is what trials need, since a new order is a new request. Its balance is that of independent draws: of 2,387
-questions each place holds the right option 25 +- 0.9 % of the time, and no more can be had from a question alone.
-
-`balanced` is for a release, which is read whole: the right options stand at each place equally often, to the question.
+A trial's order depends on its question alone (`settings.options.permutation`), which can't be balanced to the question.
 It takes the orders of the release before as they are and fits new questions in between, so a question keeps its order
 from release to release. Without an earlier release, one question more or less moves a handful of others at most.
 """
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from overread.core.records import Question, content_hash
-
-Permutation = tuple[int, ...]
-"""Place shown -> place as written."""
+from overread.settings.options import Permutation, permutation
 
 TOLERANCE = 0.02
 """How far from its even share a place may be before an order of an earlier release is given up."""
-
-
-def permutation(question: Question, order: str, seed: int) -> Permutation:
-    """Place shown -> place as written.
-
-    order    `as-written`; `rotated-k`: the first k options go to the end; `shuffled`: the right option's place is
-             uniform over the places, and the others follow in random order
-    raises   ValueError for another order
-    """
-    count = len(question.options)
-    if order == "as-written":
-        return tuple(range(count))
-    if order.startswith("rotated-"):
-        shift = int(order.removeprefix("rotated-"))
-        return tuple((place + shift) % count for place in range(count))
-    if order != "shuffled":
-        raise ValueError(f"no option order {order!r}")
-    draw = random.Random(content_hash(["option order", seed, question.question]))
-    others = [place for place in range(count) if place != question.answer_index]
-    draw.shuffle(others)
-    others.insert(draw.randrange(count), question.answer_index)
-    return tuple(others)
 
 
 def balanced(

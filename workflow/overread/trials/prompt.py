@@ -12,7 +12,6 @@ from typing import Any
 
 import jinja2
 
-from overread.config import Setting
 from overread.core import resources
 from overread.core.errors import BadInput
 from overread.core.records import Block, Picture, Question, Role
@@ -57,41 +56,17 @@ class Prompts:
         return f"{self.file(template)}: no such prompt template"
 
 
-def blocks(
-    setting: Setting,
-    question: Question,
-    options: Sequence[str],
-    pictures: Sequence[Picture],
-    report: Sequence[Block],
-    prompts: Prompts,
-) -> tuple[Block, ...]:
-    """A trial's blocks, in order.
+def image_blocks(pictures: Sequence[Picture], prompts: Prompts) -> list[Block]:
+    """The blocks of pictures as shown (own, a substitute's, black ones), in order.
 
-    options   as shown
-    pictures  as shown (own, a substitute's, black ones); more than one are captioned with their names, each before or
-              after its picture as the view says
-    report    its block, as shown; empty for none
-
-    image-first: pictures, report, warning, question, options, instruction; text-first: the pictures come last.
-    The options are listed only under the readouts `choice` and `free-text`: yes and no need no list. Under `similarity`
-    nothing is asked: each option, with its question, is a text of its own that the picture is compared with.
+    More than one are captioned with their names, each before or after its picture as the view says.
     """
     images: list[Block] = []
     for picture in pictures:
         image = [Block(role="image", image=picture.path, pixels=picture.pixels)]
         caption = prompts.text("caption", "caption", picture=picture) if len(pictures) > 1 else []
         images += caption + image if picture.caption == "before" else image + caption
-    text: list[Block] = [*report]
-    if setting.warning:
-        text += prompts.text("instruction", "warning")
-    if setting.readout == "similarity":
-        text += option_texts(question, options, prompts)
-    else:
-        text += prompts.text("question", "question", question=question)
-        if setting.readout in ("choice", "free-text"):
-            text += prompts.text("options", "options", options=list(options))
-        text += prompts.text("instruction", f"instruction-{setting.readout}", question=question, options=list(options))
-    return tuple(images + text if setting.order == "image-first" else text + images)
+    return images
 
 
 def option_texts(question: Question, options: Sequence[str], prompts: Prompts) -> list[Block]:

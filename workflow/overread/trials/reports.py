@@ -8,35 +8,16 @@ is listed in config/README.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from overread.core.records import Block, Question, Study, content_hash
+from overread.settings.base import LeftOutError, ReportShown
+from overread.settings.report import UNINFORMED
 from overread.trials.lengths import TOLERANCE, Measure, fitted, in_words
 from overread.trials.mentions import Lexicon, read_lexicon
 from overread.trials.prompt import Prompts
 from overread.trials.sentences import paragraphs, sentences
-
-UNINFORMED = ("neutral", "boilerplate", "without-finding")
-"""Edits after which the text says nothing about what is asked."""
-
-
-class LeftOutError(Exception):
-    """No such report can be made for a question; its message says why."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A report as shown.
-
-    label    the truth that it speaks of: the study's, the substitute's, or None where it says nothing about it
-    dropped  the sentences that were taken out
-    """
-
-    blocks: tuple[Block, ...]
-    label: str | None
-    dropped: tuple[str, ...] = ()
 
 
 class Reports:
@@ -73,7 +54,7 @@ class Reports:
         study: Study,
         substitute: Study | None,
         truth: Callable[[Study], str | None],
-    ) -> Shown:
+    ) -> ReportShown:
         """The report of a setting's `report: <name>`.
 
         truth    the right option of the question's topic in a study
@@ -82,19 +63,19 @@ class Reports:
                  is not there or can't be rendered
         """
         if name == "none":
-            return Shown(blocks=(), label=None)
+            return ReportShown(blocks=(), label=None)
         if name == "substitute":
             if substitute is None:
                 raise LeftOutError("no substitute for its study")
             sections = _sections(substitute)
             if not sections:
                 raise LeftOutError("its substitute has no report")
-            return Shown(tuple(self._full(sections)), label=truth(substitute))
+            return ReportShown(tuple(self._full(sections)), label=truth(substitute))
         sections = _sections(study)
         if not sections:
             raise LeftOutError("its study has no report")
         if name == "full":
-            return Shown(tuple(self._full(sections)), label=truth(study))
+            return ReportShown(tuple(self._full(sections)), label=truth(study))
         edit = _Edit(self, question, study)
         blocks = self.prompts.text(
             "report",
@@ -111,7 +92,7 @@ class Reports:
         if edit.fitted:
             self._check_length(blocks, self._full(sections))
         label = None if name in UNINFORMED else truth(study)
-        return Shown(tuple(blocks), label=label, dropped=tuple(edit.dropped))
+        return ReportShown(tuple(blocks), label=label, dropped=tuple(edit.dropped))
 
     def _full(self, sections: Mapping[str, str]) -> list[Block]:
         return self.prompts.text("report", "report", sections=dict(sections))

@@ -15,7 +15,8 @@ from overread.core.inputs import regular
 from overread.core.records import Question, content_hash
 from overread.curation.release import read_orders
 from overread.curation.review import sample
-from overread.trials.options import Permutation, balanced, permutation
+from overread.settings.options import Permutation, permutation
+from overread.trials.options import balanced
 from overread_viewer.readers.database import Asked, Assigned
 from overread_viewer.readers.readers_file import Fixed, ReadersFile
 

@@ -15,6 +15,7 @@ import pandas as pd
 from overread.config import Setting
 from overread.core.columns import DATASET, MODEL, number, text
 from overread.estimates.tables import Table
+from overread.settings.image import Image
 
 TABLE = Table(
     __name__,
@@ -29,16 +30,6 @@ TABLE = Table(
     ),
     decimals=2,
 )  # fmt: skip
-SOURCES = {"own": "own image", "black": "black image", "substitute": "swapped image"}
-REPORTS = {
-    "none": "", "full": "with report", "neutral": "with neutral prose", "boilerplate": "with boilerplate",
-    "without-finding": "with report less the finding", "with-answer": "with report and the answer",
-    "substitute": "with swapped report",
-}  # fmt: skip
-READOUTS = {
-    "choice": "", "yes-no": "", "first-token": "first-token readout", "free-text": "free-text readout",
-    "similarity": "similarity readout",
-}  # fmt: skip
 
 
 def accuracy_wide_table(accuracy: pd.DataFrame, settings: Mapping[str, Setting]) -> pd.DataFrame:
@@ -48,7 +39,8 @@ def accuracy_wide_table(accuracy: pd.DataFrame, settings: Mapping[str, Setting])
     """
     names = sorted(accuracy["setting"].unique())
     columns = _columns(accuracy, {name: settings[name] for name in names})
-    order = list(dict.fromkeys(columns[name] for name in sorted(names, key=lambda name: (_rank(settings[name]), name))))
+    by_rank = sorted(names, key=lambda name: (settings[name].sort_key(), name))
+    order = list(dict.fromkeys(columns[name] for name in by_rank))
     cells: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in accuracy.to_dict("records"):
         key = (row["dataset"], row["model"], _input(settings[row["setting"]]))
@@ -60,24 +52,11 @@ def accuracy_wide_table(accuracy: pd.DataFrame, settings: Mapping[str, Setting])
 
 def condition(setting: Setting) -> str:
     """What a setting does, apart from its view."""
-    base = SOURCES[setting.source] if setting.images != "none" else "text only"
-    mode, _, layer = setting.attention.partition("-")
-    rotation = setting.options.removeprefix("rotated-")
-    parts = [
-        base if setting.source != "own" else "",
-        REPORTS.get(setting.report, f"with report {setting.report}"),
-        "warned" if setting.warning else "",
-        {"from": f"report hidden from layer {layer} on", "only": f"report hidden in layer {layer}"}.get(mode, ""),
-        "text first" if setting.order == "text-first" else "",
-        {"as-written": "", "shuffled": "reshuffled"}.get(setting.options, f"rotated by {rotation}"),
-        READOUTS[setting.readout],
-        "one question a study" if setting.questions == "one-per-study" else "",
-    ]
-    return ", ".join(part for part in parts if part) or base
+    return ", ".join(setting.short()) or ("own image" if setting[Image].shown else "text only")
 
 
 def _input(setting: Setting) -> str:
-    return "no image" if setting.images == "none" else setting.images
+    return setting.view(setting[Image].images) if setting[Image].shown else "no image"
 
 
 def _columns(accuracy: pd.DataFrame, settings: Mapping[str, Setting]) -> dict[str, str]:
@@ -87,13 +66,3 @@ def _columns(accuracy: pd.DataFrame, settings: Mapping[str, Setting]) -> dict[st
         places.setdefault((dataset, _input(settings[name]), condition(settings[name])), set()).add(name)
     shared = {name for names in places.values() if len(names) > 1 for name in names}
     return {name: condition(one) + (f" ({name})" if name in shared else "") for name, one in settings.items()}
-
-
-def _rank(setting: Setting) -> tuple[int | str, ...]:
-    """Columns go from the plainest to the most changed: text only last of the plain ones, as in the papers."""
-    layer = setting.attention.partition("-")[2]
-    return (
-        [*REPORTS, setting.report].index(setting.report), setting.warning, setting.attention.partition("-")[0],
-        int(layer or 0), setting.order, setting.questions, list(READOUTS).index(setting.readout),
-        setting.images == "none", list(SOURCES).index(setting.source), setting.options,
-    )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Questions that are answered right although nothing of the study is shown: neither its picture nor its report.
+"""Questions that are answered correctly although nothing of the study is shown: neither its picture nor its report.
 
-Such a question can be answered from its wording, from what is usual, or by luck. A setting is blind if it shows no
-image or a black one, and no report. A model hits a question if it answers it right in every run of every blind
-setting that asks it.
+Such a question can be answered from its wording, from what is usual, or by luck. A setting is blind if nothing of a
+study reaches the model by any of its fields: no image or a black one, and no report. A model hits a question if it
+answers it correctly in every run of every blind setting that asks it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,6 @@ TABLE = Table(
 )  # fmt: skip
 
 
-def is_blind(setting: Setting) -> bool:
-    """Whether nothing of any study is shown."""
-    return not setting.shows_the_study and setting.report == "none"
-
-
 def blind_hits_table(
     cells: Mapping[CellKey, pd.DataFrame], settings: Mapping[str, Setting], sources: Mapping[str, Source]
 ) -> pd.DataFrame:
@@ -45,7 +40,9 @@ def blind_hits_table(
     """
     rows: list[list[object]] = []
     for dataset in sorted({key[0] for key in cells}):
-        blind = [rows for key, rows in sorted(cells.items()) if key[0] == dataset and is_blind(settings[key[2]])]
+        blind = [
+            rows for key, rows in sorted(cells.items()) if key[0] == dataset and not settings[key[2]].shows_the_study
+        ]
         if not blind:
             continue
         trials = pd.concat(blind)

@@ -1,8 +1,8 @@
 """Layers: how often answers flip while the report is hidden from some of a model's layers.
 
-A flip comparison of two settings that hide the report in the same way is a point of a curve: `from` a layer on, or
-`only` in one. What the curve is read against, the same comparison with the report in full view and without any report,
-is found by what its settings are.
+The curves of one field, `attention`: a flip comparison of two settings that hide the report in the same way is a point,
+`from` a layer on, or `only` in one. What the curve is read against, the same comparison with the report in full view
+and without any report, is found by what its settings are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pandas as pd
 from overread.config import Comparison, Setting
 from overread.core.columns import COMPARISON, DATASET, FLIP_RATE, HIGH, LOW, MODEL, PAIRS, PATIENTS, count, text
 from overread.estimates.tables import Table
+from overread.estimates.tables.curves import points_of
 
 TABLE = Table(
     __name__,
@@ -51,11 +52,10 @@ def layers_table(
 
 def hidden_in(comparison: Comparison, settings: Mapping[str, Setting]) -> tuple[str, int] | None:
     """Mode and layer of a flip comparison whose two settings hide the report alike; else None."""
-    a, b = (settings.get(name) for name in comparison.settings)
-    if comparison.flips is None or a is None or b is None or a.attention != b.attention or a.attention == "none":
-        return None
-    mode, _, layer = a.attention.partition("-")
-    return mode, int(layer)
+    for point in points_of(comparison, settings):
+        if point.dose.field == "attention" and point.arms == "both":
+            return point.dose.name.removeprefix("attention-"), int(point.dose.value)
+    return None
 
 
 def references(name: str, comparisons: Mapping[str, Comparison], settings: Mapping[str, Setting]) -> dict[str, str]:

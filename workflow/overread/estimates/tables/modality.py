@@ -20,6 +20,9 @@ from overread.estimates.bootstrap import IntArray, Interval, Ratio, weighted_rat
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 from overread.estimates.tables.accuracy import BALANCED_ACCURACY
+from overread.settings.image import Image
+from overread.settings.order import Order
+from overread.settings.report import Report
 
 NOTHING = "nothing was answered"
 TABLE = Table(
@@ -68,14 +71,19 @@ def modality_table(
 
 def _families(settings: Mapping[str, Setting]) -> list[tuple[str, dict[str, str]]]:
     """View and settings, by what they show, of each family; the first by name where two settings are the same."""
-    plain = {name: one for name, one in settings.items() if one.source == "own" and one.report in ("none", "full")}
+    plain = {
+        name: one
+        for name, one in settings.items()
+        if one[Image].source == "own" and one[Report].report in ("none", "full")
+    }
     groups: dict[str, dict[tuple[str, bool], str]] = {}
     for name, one in plain.items():
         # A setting without an image has no order of image and text: it belongs to the families of both orders.
-        orders = [one.order] if one.images != "none" else ["image-first", "text-first"]
+        images = one[Image].images
+        orders = [one[Order].order] if one[Image].shown else ["image-first", "text-first"]
         for order in orders:
             rest = {**one.model_dump(mode="json", exclude={"images", "report"}), "order": order}
-            groups.setdefault(content_hash(rest), {}).setdefault((one.images, one.report == "full"), name)
+            groups.setdefault(content_hash(rest), {}).setdefault((images, one[Report].shown), name)
     families = []
     for group in groups.values():
         for view in sorted({images for images, _ in group} - {"none"}):

@@ -29,7 +29,11 @@ from overread.estimates.bootstrap import FloatArray
 from overread.estimates.scored import CellKey
 from overread.estimates.tables import Table
 from overread.estimates.tables.flips import pairs_of, runs_of
+from overread.settings.image import Image
+from overread.settings.report import Report
 
+OTHERWISE = ("order", "options", "readout", "questions")
+"""Fields that a tested pair may both have changed: how the question is put. Any other change is another question."""
 FLOORS = ("measured", "not measured")
 TABLE = Table(
     __name__,
@@ -83,7 +87,7 @@ def significance_table(
                 found, floor = _beyond_nothing(a, b), FLOORS[1]
             if found is not None:
                 rates = [float(each.sum()) / found.pairs for each in (found.swapped, found.rerun)]
-                start = [dataset, model, name, settings[comparisons[name].settings[0]].report, floor]
+                start = [dataset, model, name, settings[comparisons[name].settings[0]][Report].report, floor]
                 counts = [found.pairs, len(found.swapped)]
                 p = sign_flip_p(found.swapped - found.rerun, seed=statistics.seed)
                 rows.append([*start, *counts, *rates, rates[0] - rates[1], p, None])
@@ -100,10 +104,11 @@ def is_tested(comparison: Comparison, settings: Mapping[str, Setting]) -> bool:
     or without one. Edited, hidden and doubted reports answer other questions, and would dilute the adjustment.
     """
     a, b = (settings.get(name) for name in comparison.settings)
-    if comparison.flips is None or a is None or b is None or a.images == "none":
+    if comparison.flips is None or a is None or b is None or not a[Image].own or b[Image].source != "substitute":
         return False
-    swaps = a.source == "own" and b.source == "substitute" and a == b.model_copy(update={"source": "own"})
-    return swaps and a.report in ("none", "full") and a.attention == "none" and not a.warning
+    if a != b.model_copy(update={"source": "own"}) or a[Report].report not in ("none", "full"):
+        return False
+    return a.is_plain("images", "report", *OTHERWISE)
 
 
 def _beyond_reruns(a: pd.DataFrame, b: pd.DataFrame) -> Surplus | None:
