@@ -19,10 +19,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Workflow:
-    """A copy of a config with its model files, and Snakemake on it. Results lie in the same folder."""
+    """A copy of a config with its model files, and Snakemake on it. Results lie in the same folder.
 
-    def __init__(self, folder: Path, config: dict[str, Any], models: list[str]) -> None:
-        self.folder = folder
+    root  where the code lies that runs it
+    """
+
+    root = ROOT
+
+    def __init__(self, folder: Path, config: dict[str, Any], models: list[str], root: Path = ROOT) -> None:
+        self.folder, self.root = folder, root
         self.config_file = folder / "config" / "study.yaml"
         (folder / "config" / "models").mkdir(parents=True)
         # Whoever works on the code may do so while the tests run.
@@ -52,8 +57,9 @@ class Workflow:
 
     def command(self, *arguments: str) -> list[str]:
         return [
-            sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(self.folder),
-            "--configfile", str(self.config_file), "--cores", "2", "--rerun-incomplete", *arguments,
+            sys.executable, "-m", "snakemake", "--snakefile", str(self.root / "Snakefile"),
+            "--directory", str(self.folder), "--configfile", str(self.config_file), "--cores", "2",
+            "--rerun-incomplete", *arguments,
         ]  # fmt: skip
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -20,11 +20,12 @@ from overread_phantom.anatomy import AFFINE, GRID, load_anatomy, patient_box
 from overread_phantom.contrast import brain_slice, series_slices
 from overread_phantom.folder import begin, finish, write_study
 from overread_phantom.quantise import Scale
-from overread_phantom.source import Phantom
 from overread_phantom.tumour import PlantedTumour, draw_study
 
 if TYPE_CHECKING:
     from PIL import Image
+
+    from overread_phantom.source import Phantom
 
 __all__ = ["draw_study", "flair_picture", "make"]
 

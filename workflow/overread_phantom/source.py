@@ -65,7 +65,7 @@ class Phantom(DatasetSection):
 
             make_mri(self, folder, workers)
         else:
-            from overread_phantom.xray import make as make_xray
+            from overread_phantom.xray_folder import make as make_xray
 
             make_xray(self, folder, workers)
 

@@ -7,14 +7,11 @@ the truth is known to the pixel. Patients share the base's anatomy and differ in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from overread.core.errors import BadInput
 from overread_phantom import xray_findings, xray_grammar
-from overread_phantom.source import Phantom
 from overread_phantom.xray_base import FULL, Float, resized
 from overread_phantom.xray_findings import CENTRES, PAINTERS, Canvas, Plan
 
@@ -244,18 +241,3 @@ def _band(side: str, rng: np.random.Generator) -> dict[str, float]:
         "gap": _u(rng, 42, 60),
         "bend": _u(rng, -1, 1),
     }
-
-
-# -- the folder ------------------------------------------------------------------------------------------------------
-
-
-def make(section: Phantom, folder: Path, workers: int = 1) -> None:
-    """Write `section.patients` patients as a MIMIC-CXR-JPG folder (see `xray_folder`).
-
-    raises  BadInput if the package with the base radiograph is missing
-    """
-    from overread_phantom.xray_folder import write_folder
-
-    if section.patients is None:
-        raise BadInput("a phantom of modality xray needs 'patients'")
-    write_folder(section.seed, section.patients, folder, workers)

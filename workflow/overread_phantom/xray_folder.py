@@ -17,14 +17,19 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from overread.core.errors import BadInput
 from overread.core.outputs import OutputFolder
 from overread.core.records import replacing
 from overread.sources.shared.marker import mark
 from overread_phantom.xray import PLANTED, PlantedStudy, draw_study, radiograph, study_count
 from overread_phantom.xray_base import FULL, base, base_file
+
+if TYPE_CHECKING:
+    from overread_phantom.source import Phantom
 
 FIRST_PATIENT, FIRST_STUDY = 90_000_001, 95_000_001
 
@@ -51,6 +56,16 @@ SENTENCE = (
 _INDICATIONS = (
     "Shortness of breath.", "Cough.", "Chest pain.", "Fever.", "Follow-up.", "Preoperative film.", "Fall.", "Dyspnea.",
 )  # fmt: skip
+
+
+def make(section: Phantom, folder: Path, workers: int = 1) -> None:
+    """Write `section.patients` patients.
+
+    raises  BadInput if the package with the base radiograph is missing
+    """
+    if section.patients is None:
+        raise BadInput("a phantom of modality xray needs 'patients'")
+    write_folder(section.seed, section.patients, folder, workers)
 
 
 def write_folder(seed: int, patients: int, folder: Path, workers: int = 1) -> None:

@@ -15,7 +15,7 @@ deletes what it declared for all of them.
 
 rule images:
     input:
-        expand(f"{RESULTS}/{{dataset}}/images.parquet", dataset=datasets_with_cells()),
+        expand(f"{RESULTS}/{{dataset}}/images.parquet", dataset=jobs.datasets),
     message:
         "The pictures are rendered"
 
@@ -33,16 +33,16 @@ rule segment_study:
         f"benchmarks/{study.name}/segment_study/{{dataset}}/{{study}}.tsv"
     conda:
         "../../envs/segmentation.yaml"
-    threads: lambda wc: segmentation_of(wc.dataset).resources.threads
+    threads: lambda wc: jobs.segmentation(wc.dataset).resources.threads
     resources:
-        gpu=lambda wc: segmentation_of(wc.dataset).resources.gpu,
-        mem_mb=lambda wc, attempt: segmentation_of(wc.dataset).resources.mem_mb * attempt,
-        runtime=lambda wc, attempt: segmentation_of(wc.dataset).resources.runtime * attempt,
+        gpu=lambda wc: jobs.segmentation(wc.dataset).resources.gpu,
+        mem_mb=lambda wc, attempt: jobs.segmentation(wc.dataset).resources.mem_mb * attempt,
+        runtime=lambda wc, attempt: jobs.segmentation(wc.dataset).resources.runtime * attempt,
         share=100,
     params:
-        section=lambda wc: as_json(segmentation_section(wc.dataset)),
+        section=lambda wc: as_json(jobs.segmentation_section(wc.dataset)),
         work=lambda wc: f"{RESULTS}/work/{wc.dataset}/segmentation/{wc.study}",
-        code=source_hash(*SEGMENTATION_SOURCES),
+        code=code_of("images segment"),
     message:
         "Segmenting {wildcards.study}"
     shell:
@@ -70,9 +70,9 @@ rule render_views:
         runtime=growing(5),
         share=50,
     params:
-        views=lambda wc: as_json(views_of(wc.dataset)),
+        views=lambda wc: as_json(jobs.views(wc.dataset)),
         masks=lambda wc, input: ["--segmentation", f"{input.masks}/mask.json"] if input.masks else [],
-        code=source_hash("overread/images", "overread/views"),
+        code=lambda wc: jobs.view_code(wc.dataset),
     message:
         "Rendering the views of {wildcards.study}"
     shell:
@@ -99,7 +99,7 @@ rule index_images:
         runtime=growing(10),
     params:
         folder=lambda wc: f"{RESULTS}/{wc.dataset}/images",
-        code=source_hash("overread/images"),
+        code=code_of("images index"),
     message:
         "Listing the pictures of {wildcards.dataset}"
     shell:
@@ -109,7 +109,7 @@ rule index_images:
 
 rule contact_sheets:
     input:
-        expand(f"{RESULTS}/{{dataset}}/contact-sheets", dataset=datasets_with_cells()),
+        expand(f"{RESULTS}/{{dataset}}/contact-sheets", dataset=jobs.datasets),
     message:
         "The contact sheets are drawn"
 
@@ -131,7 +131,7 @@ rule draw_contact_sheets:
         runtime=growing(60),
     params:
         folder=lambda wc: f"{RESULTS}/{wc.dataset}",
-        code=source_hash("overread/images/sheet", "overread/images/volume_file"),
+        code=code_of("images sheet"),
     message:
         "Drawing the contact sheets of {wildcards.dataset}"
     shell:

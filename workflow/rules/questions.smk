@@ -13,21 +13,21 @@ and, where the config says how, to {results}/{dataset}/release/.
 
 rule questions:
     input:
-        expand(f"{RESULTS}/{{dataset}}/questions.jsonl", dataset=datasets_with_cells()),
+        expand(f"{RESULTS}/{{dataset}}/questions.jsonl", dataset=jobs.datasets),
     message:
         "The questions are written"
 
 
 rule release:
     input:
-        [f"{RESULTS}/{dataset}/release/SHA256SUMS" for dataset in GENERATED if generation(dataset).release],
+        [f"{RESULTS}/{dataset}/release/SHA256SUMS" for dataset in jobs.generated if jobs.generation(dataset).release],
     message:
         "The questions are released"
 
 
 rule sheets:
     input:
-        expand(f"{RESULTS}/{{dataset}}/questions/{{sheet}}.csv", dataset=GENERATED, sheet=["review", "readers"]),
+        expand(f"{RESULTS}/{{dataset}}/questions/{{sheet}}.csv", dataset=jobs.generated, sheet=["review", "readers"]),
         f"{RESULTS}/study.json",  # with it the viewer can show them
     message:
         "The sheets for people are written"
@@ -36,7 +36,7 @@ rule sheets:
 rule build_questions:
     input:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
-        source=question_files,
+        source=lambda wc: jobs.question_files(wc.dataset),
     output:
         questions=f"{RESULTS}/{{dataset}}/questions.jsonl",
     log:
@@ -44,7 +44,7 @@ rule build_questions:
     benchmark:
         f"benchmarks/{study.name}/build_questions/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=one_of(set(study.datasets) - set(GENERATED)),
+        dataset=one_of(set(study.datasets) - set(jobs.generated)),
     conda:
         "../../envs/questions.yaml"
     resources:
@@ -53,7 +53,7 @@ rule build_questions:
     params:
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),
         source=lambda wc, input: (f"--source {shlex.quote(str(input.source))}" if input.get("source") else ""),
-        code=source_hash("overread/questions", "overread/curation"),
+        code=lambda wc: jobs.question_code(wc.dataset),
     message:
         "Writing the questions of {wildcards.dataset}"
     shell:
@@ -64,7 +64,7 @@ rule build_questions:
 rule generate_questions:
     input:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
-        weights=lambda wc: weights_in(generation(wc.dataset).author),
+        weights=lambda wc: asking.weights(jobs.generation(wc.dataset).author),
         prompt=resources.PROMPTS / "generate.j2",
     output:
         candidates=f"{RESULTS}/{{dataset}}/questions/generated.jsonl",
@@ -74,20 +74,20 @@ rule generate_questions:
     benchmark:
         f"benchmarks/{study.name}/generate_questions/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=one_of(GENERATED),
+        dataset=one_of(jobs.generated),
     conda:
         "../../envs/models.yaml"
     resources:
-        gpu=lambda wc: study.models[generation(wc.dataset).author].resources.gpu,
-        mem_mb=lambda wc, attempt: study.models[generation(wc.dataset).author].resources.mem_mb * attempt,
-        runtime=lambda wc, attempt: study.models[generation(wc.dataset).author].resources.runtime * attempt,
+        gpu=lambda wc: study.models[jobs.generation(wc.dataset).author].resources.gpu,
+        mem_mb=lambda wc, attempt: study.models[jobs.generation(wc.dataset).author].resources.mem_mb * attempt,
+        runtime=lambda wc, attempt: study.models[jobs.generation(wc.dataset).author].resources.runtime * attempt,
     params:
-        section=lambda wc: as_json(generation_section(wc.dataset)),
-        model=lambda wc: as_json(model_section(generation(wc.dataset).author)),
-        id=lambda wc: generation(wc.dataset).author,
-        attested=attested_endpoints(),
+        section=lambda wc: as_json(jobs.generation_section(wc.dataset)),
+        model=lambda wc: as_json(asking.section(jobs.generation(wc.dataset).author)),
+        id=lambda wc: jobs.generation(wc.dataset).author,
+        attested=asking.attested(),
         work=lambda wc: f"{RESULTS}/work/{wc.dataset}/questions/generated.jsonl",
-        code=source_hash("overread/questions", "overread/curation", "overread/backends/transport"),
+        code=lambda wc: asking.code("questions generate", jobs.generation(wc.dataset).author),
     message:
         "Letting {params.id} write questions about {wildcards.dataset}"
     shell:
@@ -100,7 +100,7 @@ rule validate_questions:
     input:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         candidates=rules.generate_questions.output.candidates,
-        weights=lambda wc: weights_in(generation(wc.dataset).validator),
+        weights=lambda wc: asking.weights(jobs.generation(wc.dataset).validator),
         prompt=resources.PROMPTS / "validate.j2",
     output:
         candidates=f"{RESULTS}/{{dataset}}/questions/validated.jsonl",
@@ -110,20 +110,20 @@ rule validate_questions:
     benchmark:
         f"benchmarks/{study.name}/validate_questions/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=one_of(GENERATED),
+        dataset=one_of(jobs.generated),
     conda:
         "../../envs/models.yaml"
     resources:
-        gpu=lambda wc: study.models[generation(wc.dataset).validator].resources.gpu,
-        mem_mb=lambda wc, attempt: study.models[generation(wc.dataset).validator].resources.mem_mb * attempt,
-        runtime=lambda wc, attempt: study.models[generation(wc.dataset).validator].resources.runtime * attempt,
+        gpu=lambda wc: study.models[jobs.generation(wc.dataset).validator].resources.gpu,
+        mem_mb=lambda wc, attempt: study.models[jobs.generation(wc.dataset).validator].resources.mem_mb * attempt,
+        runtime=lambda wc, attempt: study.models[jobs.generation(wc.dataset).validator].resources.runtime * attempt,
     params:
-        section=lambda wc: as_json(generation_section(wc.dataset)),
-        model=lambda wc: as_json(model_section(generation(wc.dataset).validator)),
-        id=lambda wc: generation(wc.dataset).validator,
-        attested=attested_endpoints(),
+        section=lambda wc: as_json(jobs.generation_section(wc.dataset)),
+        model=lambda wc: as_json(asking.section(jobs.generation(wc.dataset).validator)),
+        id=lambda wc: jobs.generation(wc.dataset).validator,
+        attested=asking.attested(),
         work=lambda wc: f"{RESULTS}/work/{wc.dataset}/questions/validated.jsonl",
-        code=source_hash("overread/questions", "overread/curation", "overread/backends/transport"),
+        code=lambda wc: asking.code("questions validate", jobs.generation(wc.dataset).validator),
     message:
         "Letting {params.id} check the questions about {wildcards.dataset}"
     shell:
@@ -136,7 +136,7 @@ rule filter_questions:
     input:
         candidates=rules.validate_questions.output.candidates,
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
-        rules=lambda wc: generation(wc.dataset).rules or str(resources.FILTER),
+        rules=lambda wc: jobs.filter_rules(wc.dataset),
     output:
         kept=f"{RESULTS}/{{dataset}}/questions/kept.jsonl",
         beside=multiext(
@@ -153,14 +153,14 @@ rule filter_questions:
     benchmark:
         f"benchmarks/{study.name}/filter_questions/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=one_of(GENERATED),
+        dataset=one_of(jobs.generated),
     conda:
         "../../envs/questions.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        code=source_hash("overread/questions", "overread/curation"),
+        code=code_of("questions filter"),
     message:
         "Keeping the questions of {wildcards.dataset} that pass the rules"
     shell:
@@ -171,8 +171,8 @@ rule filter_questions:
 rule apply_review:
     input:
         kept=rules.filter_questions.output.kept,
-        sheets=lambda wc: sorted(generation(wc.dataset).review.decisions),
-        rules=lambda wc: generation(wc.dataset).rules or str(resources.FILTER),
+        sheets=lambda wc: sorted(jobs.generation(wc.dataset).review.decisions),
+        rules=lambda wc: jobs.filter_rules(wc.dataset),
     output:
         questions=f"{RESULTS}/{{dataset}}/questions.jsonl",
         decided=f"{RESULTS}/{{dataset}}/questions/decided.csv",
@@ -181,15 +181,15 @@ rule apply_review:
     benchmark:
         f"benchmarks/{study.name}/apply_review/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=one_of(GENERATED),
+        dataset=one_of(jobs.generated),
     conda:
         "../../envs/questions.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(10),
     params:
-        rule=lambda wc: generation(wc.dataset).review.rule,
-        code=source_hash("overread/questions", "overread/curation"),
+        rule=lambda wc: jobs.generation(wc.dataset).review.rule,
+        code=code_of("questions apply-review"),
     message:
         "Applying what people decided about the questions of {wildcards.dataset}"
     shell:
@@ -208,15 +208,15 @@ rule sample_questions:
     benchmark:
         f"benchmarks/{study.name}/sample_questions/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=one_of(GENERATED),
+        dataset=one_of(jobs.generated),
     conda:
         "../../envs/questions.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(10),
     params:
-        review=lambda wc: generation(wc.dataset).review,
-        code=source_hash("overread/questions", "overread/curation"),
+        review=lambda wc: jobs.generation(wc.dataset).review,
+        code=code_of("questions sample"),
     message:
         "Drawing samples of the questions of {wildcards.dataset} for people"
     shell:
@@ -230,7 +230,7 @@ rule release_questions:
     input:
         questions=rules.apply_review.output.questions,
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
-        pictures=lambda wc: f"{RESULTS}/{wc.dataset}/images.parquet" if generation(wc.dataset).release.view else [],
+        pictures=lambda wc: f"{RESULTS}/{wc.dataset}/images.parquet" if jobs.generation(wc.dataset).release.view else [],
         funnel=f"{RESULTS}/{{dataset}}/questions/funnel.csv",
     output:
         # Not the folder: Snakemake would delete it whole before it runs the rule again.
@@ -240,17 +240,17 @@ rule release_questions:
     benchmark:
         f"benchmarks/{study.name}/release_questions/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=one_of(GENERATED),
+        dataset=one_of(jobs.generated),
     conda:
         "../../envs/questions.yaml"
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        section=lambda wc: as_json(generation(wc.dataset).release),
+        section=lambda wc: as_json(jobs.generation(wc.dataset).release),
         pictures=lambda wc, input: f"--images {shlex.quote(str(input.pictures))}" if input.pictures else "",
         folder=lambda wc, output: os.path.dirname(output.checksums),
-        code=source_hash("overread/questions", "overread/curation"),
+        code=code_of("questions release"),
     message:
         "Releasing the questions of {wildcards.dataset}"
     shell:

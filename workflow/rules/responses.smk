@@ -11,11 +11,7 @@ job that fails, and an answer that was given must not be lost.
 
 rule responses:
     input:
-        [
-            f"{RESULTS}/{cell.dataset}/responses/{cell.model}/{cell.setting}/run-{run}.parquet"
-            for cell in cells
-            for run in range(1, cell.runs + 1)
-        ],
+        asking.all_responses(),
     message:
         "The models have answered"
 
@@ -25,7 +21,7 @@ if study.responses.group == "run":
     rule ask_model:
         input:
             trials=f"{RESULTS}/{{dataset}}/trials/{{setting}}/run-{{run}}.parquet",
-            weights=weights_of,
+            weights=lambda wc: asking.weights(wc.model),
         output:
             responses=f"{RESULTS}/{{dataset}}/responses/{{model}}/{{setting}}/run-{{run}}.parquet",
             cost=f"{RESULTS}/{{dataset}}/responses/{{model}}/{{setting}}/run-{{run}}.cost.json",
@@ -34,18 +30,18 @@ if study.responses.group == "run":
         benchmark:
             f"benchmarks/{study.name}/ask_model/{{dataset}}/{{model}}/{{setting}}/run-{{run}}.tsv"
         conda:
-            lambda wc: environment_of(wc.model)
+            lambda wc: asking.environment(wc.model)
         threads: lambda wc: study.models[wc.model].resources.threads
         resources:
             gpu=lambda wc: study.models[wc.model].resources.gpu,
             mem_mb=lambda wc, attempt: study.models[wc.model].resources.mem_mb * attempt,
             runtime=lambda wc, attempt: study.models[wc.model].resources.runtime * attempt,
         params:
-            model=lambda wc: as_json(model_section(wc.model)),
+            model=lambda wc: as_json(asking.section(wc.model)),
             work=lambda wc: f"{RESULTS}/work/{wc.dataset}/{wc.model}/{wc.setting}/run-{wc.run}.jsonl",
-            server=lambda wc: server_options(wc.model),
-            python=lambda wc: python_of(wc.model),
-            code=source_hash("overread/responses", "overread/backends", "overread/backends/transport"),
+            server=lambda wc: asking.server(wc.model),
+            python=lambda wc: asking.python(wc.model),
+            code=lambda wc: asking.code("responses answer", wc.model),
         message:
             "Asking {wildcards.model} about {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
         shell:
@@ -56,39 +52,39 @@ if study.responses.group == "run":
 
 else:
     # One job loads a model once and writes several response files, each of which is a target of its own.
-    for dataset, model, name, runs in answered_together(study.responses.group):
+    for one in asking.together(study.responses.group):
 
         rule:
             name:
-                f"ask_{name}"
+                f"ask_{one.name}"
             input:
-                trials=trials_of(dataset, runs),
-                weights=weights_in(model),
+                trials=jobs.trials(one.dataset, one.runs),
+                weights=asking.weights(one.model),
             output:
-                responses=responses_of(dataset, model, runs, "parquet"),
-                cost=responses_of(dataset, model, runs, "cost.json"),
+                responses=asking.responses(one.dataset, one.model, one.runs),
+                cost=asking.responses(one.dataset, one.model, one.runs, "cost.json"),
             log:
-                f"logs/{study.name}/ask_model/{name}.log",
+                f"logs/{study.name}/ask_model/{one.name}.log",
             benchmark:
-                f"benchmarks/{study.name}/ask_model/{name}.tsv"
+                f"benchmarks/{study.name}/ask_model/{one.name}.tsv"
             conda:
-                environment_of(model)
-            threads: study.models[model].resources.threads
+                asking.environment(one.model)
+            threads: study.models[one.model].resources.threads
             resources:
-                gpu=study.models[model].resources.gpu,
-                mem_mb=lambda wc, attempt, asked=study.models[model].resources: asked.mem_mb * attempt,
-                runtime=lambda wc, attempt, minutes=minutes_of(model, runs): minutes * attempt,
+                gpu=study.models[one.model].resources.gpu,
+                mem_mb=lambda wc, attempt, asked=study.models[one.model].resources: asked.mem_mb * attempt,
+                runtime=lambda wc, attempt, minutes=asking.minutes(one.model, one.runs): minutes * attempt,
             params:
-                model=as_json(model_section(model)),
-                id=model,
+                model=as_json(asking.section(one.model)),
+                id=one.model,
                 folder=lambda wc, input: str(Path(input.trials[0]).parents[2]),
-                runs=as_json(runs),
-                work=f"{RESULTS}/work/{dataset}/{model}",
-                server=server_options(model),
-                python=python_of(model),
-                code=source_hash("overread/responses", "overread/backends", "overread/backends/transport"),
+                runs=as_json(one.runs),
+                work=f"{RESULTS}/work/{one.dataset}/{one.model}",
+                server=asking.server(one.model),
+                python=asking.python(one.model),
+                code=asking.code("responses answer-all", one.model),
             message:
-                f"Asking {model} about {dataset}: {', '.join(runs)}"
+                f"Asking {one.model} about {one.dataset}: {', '.join(one.runs)}"
             shell:
                 "OMP_NUM_THREADS={threads} exec {params.python:q} -m overread responses answer-all {params.folder:q}"
                 " --runs {params.runs:q} --model {params.model:q} --id {params.id:q} {params.server}"

@@ -10,7 +10,7 @@ makes    {results}/{dataset}/source/               the phantom, in the layout of
 
 rule studies:
     input:
-        expand(f"{RESULTS}/{{dataset}}/studies.parquet", dataset=datasets_with_cells()),
+        expand(f"{RESULTS}/{{dataset}}/studies.parquet", dataset=jobs.datasets),
     message:
         "The studies are read"
 
@@ -29,8 +29,8 @@ rule make_phantom:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        section=lambda wc: as_json(source_section(wc.dataset)),
-        code=source_hash("overread_phantom"),
+        section=lambda wc: as_json(jobs.source_section(wc.dataset)),
+        code=lambda wc: jobs.source_code("studies make", wc.dataset),
     message:
         "Making the semi-synthetic data set {wildcards.dataset}"
     shell:
@@ -40,8 +40,8 @@ rule make_phantom:
 
 checkpoint read_studies:
     input:
-        source=source_of,
-        tables=source_tables,
+        source=lambda wc: jobs.source(wc.dataset),
+        tables=lambda wc: jobs.tables_of_source(wc.dataset),
     output:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         remarks=listed_in_report(f"{RESULTS}/{{dataset}}/studies_remarks.csv", "studies_remarks"),
@@ -56,14 +56,8 @@ checkpoint read_studies:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        section=lambda wc: as_json(source_section(wc.dataset)),
-        code=source_hash(
-            "overread/sources",
-            "overread/images/header",
-            "overread/images/kinds",
-            "overread/images/dicom",
-            "overread/images/dicom_series",
-        ),
+        section=lambda wc: as_json(jobs.source_section(wc.dataset)),
+        code=lambda wc: jobs.source_code("studies read", wc.dataset),
     message:
         "Reading the studies of {wildcards.dataset}"
     shell:

@@ -16,7 +16,7 @@ HUMAN_TABLES = tables.names(readers=True)
 rule tables:
     input:
         expand(f"{RESULTS}/tables/{{table}}.csv", table=TABLES),
-        expand(f"{RESULTS}/tables/{{table}}.csv", table=HUMAN_TABLES if RATED else ()),
+        expand(f"{RESULTS}/tables/{{table}}.csv", table=HUMAN_TABLES if rated else ()),
     message:
         "The tables are made"
 
@@ -34,7 +34,7 @@ rule record_asked:
     conda:
         "../../envs/trials.yaml"
     params:
-        asked=as_json(what_was_run()),
+        asked=as_json(what_was_run(jobs)),
     message:
         "Recording what is asked"
     run:
@@ -49,7 +49,7 @@ rule record_study:
     conda:
         "../../envs/trials.yaml"
     params:
-        study=as_json(whole_study()),
+        study=as_json(whole_study(jobs)),
     message:
         "Recording the resolved config"
     run:
@@ -64,7 +64,7 @@ rule make_tables:
             *rules.trials.input,
             *rules.questions.input,
             *rules.studies.input,
-            *expand(f"{RESULTS}/{{dataset}}/studies_rejected.csv", dataset=datasets_with_cells()),
+            *expand(f"{RESULTS}/{{dataset}}/studies_rejected.csv", dataset=jobs.datasets),
         ],
     output:
         table_files(TABLES, "Models"),
@@ -80,7 +80,7 @@ rule make_tables:
     params:
         folder=lambda wc, output: os.path.dirname(output[0]),
         results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
-        code=source_hash("overread/estimates", "overread/reporting", "overread/settings"),
+        code=tables_code("tables make", jobs, readers=False),
     message:
         "Making the tables"
     shell:
@@ -89,7 +89,7 @@ rule make_tables:
 
 rule human:
     input:
-        expand(f"{RESULTS}/tables/{{table}}.csv", table=HUMAN_TABLES if RATED else ()),
+        expand(f"{RESULTS}/tables/{{table}}.csv", table=HUMAN_TABLES if rated else ()),
     message:
         "The tables of the readers are made"
 
@@ -97,9 +97,9 @@ rule human:
 rule set_beside_readers:
     input:
         asked=rules.record_asked.output.asked,
-        ratings=ratings_files(),
-        questions=[f"{RESULTS}/{dataset}/questions.jsonl" for dataset in rated_datasets()],
-        rows=responses_beside_readers(),
+        ratings=rated.ratings(),
+        questions=[f"{RESULTS}/{dataset}/questions.jsonl" for dataset in rated.datasets()],
+        rows=rated.responses(),
     output:
         table_files(HUMAN_TABLES, "Readers"),
     log:
@@ -112,15 +112,10 @@ rule set_beside_readers:
         mem_mb=growing(8000),
         runtime=growing(30),
     params:
-        subsets=as_json(rated_section()),
+        subsets=as_json(rated.section()),
         folder=lambda wc, output: os.path.dirname(output[0]),
         results=lambda wc, output: os.path.dirname(os.path.dirname(output[0])),
-        code=source_hash(
-            "overread/estimates",
-            "overread/reporting",
-            "overread/trials/options",
-            "overread/config/human",
-        ),
+        code=tables_code("tables human", jobs, readers=True),
     message:
         "Setting the readers beside the models"
     shell:
@@ -150,8 +145,8 @@ rule draw_figures:
         runtime=growing(30),
     params:
         tables=lambda wc, input: os.path.dirname(input[0]),
-        labels=as_json({cell.model: study.models[cell.model].label for cell in cells}),
-        code=source_hash("overread/estimates", "overread/reporting", "overread/settings"),
+        labels=as_json(labels(jobs)),
+        code=tables_code("tables figures", jobs, readers=False),
     message:
         "Drawing the figures"
     shell:
@@ -178,10 +173,8 @@ rule write_report:
         runtime=growing(30),
     params:
         results=lambda wc, output: os.path.dirname(output.report),
-        human="--human" if RATED else "",
-        code=source_hash(
-            "overread/estimates", "overread/reporting", "overread/images/sheet", "overread/images/volume_file"
-        ),
+        human="--human" if rated else "",
+        code=tables_code("tables report", jobs, readers=bool(rated)),
     message:
         "Writing the report"
     shell:

@@ -12,10 +12,10 @@ rule trials:
     input:
         [
             f"{RESULTS}/{dataset}/trials/{setting}/run-{run}.parquet"
-            for dataset in datasets_with_cells()
-            for setting, run in runs_of(dataset)
+            for dataset in jobs.datasets
+            for setting, run in jobs.runs_of(dataset)
         ],
-        expand(f"{RESULTS}/{{dataset}}/cohort.csv", dataset=datasets_with_cells()),
+        expand(f"{RESULTS}/{{dataset}}/cohort.csv", dataset=jobs.datasets),
     message:
         "The trials are built"
 
@@ -37,10 +37,9 @@ rule choose_substitutes:
         runtime=growing(10),
     params:
         seed=study.seed,
-        substitutes=lambda wc: substitutes_section(wc.dataset)["section"],
-        # Quoted here: an empty value that Snakemake quotes vanishes from the command.
-        questions=lambda wc: shlex.quote(substitutes_section(wc.dataset)["questions"]),
-        code=source_hash("overread/trials/substitutes", "overread/images/black", "overread/images/volume_file"),
+        substitutes=lambda wc: jobs.substitutes_section(wc.dataset),
+        questions=lambda wc: jobs.substitutes_questions(wc.dataset),
+        code=code_of("trials substitutes"),
     message:
         "Choosing whose image replaces whose in {wildcards.dataset}"
     shell:
@@ -70,8 +69,8 @@ rule count_cohort:
         runtime=growing(10),
     params:
         folder=lambda wc, output: os.path.dirname(output.counts),
-        paper=lambda wc: paper_of(wc.dataset),
-        code=source_hash("overread/trials/cohort"),
+        paper=lambda wc: jobs.paper(wc.dataset),
+        code=code_of("trials cohort"),
     message:
         "Counting the cohort of {wildcards.dataset}"
     shell:
@@ -85,8 +84,8 @@ rule build_trials:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         pictures=f"{RESULTS}/{{dataset}}/images.parquet",
         substitutes=f"{RESULTS}/{{dataset}}/substitutes.csv",
-        prompts=templates_of,
-        findings=finding_words,
+        prompts=lambda wc: jobs.templates(wc.setting),
+        findings=lambda wc: jobs.finding_words(wc.setting),
     output:
         trials=f"{RESULTS}/{{dataset}}/trials/{{setting}}/run-{{run}}.parquet",
     log:
@@ -102,16 +101,9 @@ rule build_trials:
     params:
         setting=lambda wc: as_json(study.settings[wc.setting]),
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),
-        reports=report_options,
+        reports=lambda wc, input: jobs.report_options(wc.setting, input.findings),
         seed=study.seed,
-        code=source_hash(
-            "overread/settings",
-            "overread/trials",
-            "overread/questions",
-            "overread/curation",
-            "overread/images/black",
-            "overread/images/volume_file",
-        ),
+        code=code_of("trials build"),
     message:
         "Building the trials of {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     shell:

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from data.trials import make_model, make_trial, picture_block
-from overread.backends.account import Account
 from overread.backends.transformers import packing, plain
 from overread.backends.transformers.backend import TransformersBackend
 from overread.backends.transformers.hiding import Hiding, hiding, report_tokens
 from overread.backends.transformers.plain import Batches
 from overread.backends.transformers.section import TransformersModel
+from overread.core.account import Account
 from overread.core.errors import BadInput
 from overread.core.records import Block, Trial
 

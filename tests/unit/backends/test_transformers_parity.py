@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from data.trials import make_model, make_trial, picture_block
-from overread.backends.account import Account
 from overread.backends.base import Answer, load
 from overread.config import Decoding
+from overread.core.account import Account
 from overread.core.records import Block, Trial
 
 KINDS = ("gemma3", "qwen2.5-vl", "llava-next", "llava", "qwen3", "qwen3.5")

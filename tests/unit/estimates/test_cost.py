@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from overread.backends.account import Cost, write_cost
+from overread.core.account import Cost, write_cost
 from overread.estimates.spec import Cell
 from overread.estimates.tables.cost import TABLE, cost_table
 

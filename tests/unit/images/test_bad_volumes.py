@@ -13,7 +13,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from overread.images.segmentation.labels import read_labels, volumes_ml
+from overread.images.labels import read_labels, volumes_ml
 from overread.images.volume import BadFile, Volume, read_header, read_volume
 
 AFFINE = np.array([[-1.0, 0, 0, 4], [0, -1, 0, -7], [0, 0, 1, 9], [0, 0, 0, 1]])

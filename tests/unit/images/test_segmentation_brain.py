@@ -11,9 +11,9 @@ import pytest
 from data.small_brain import LPS, SHAPE, save, study
 from overread.config import Provided
 from overread.core.records import Study
+from overread.images.labels import dice
 from overread.images.segmentation.brain import extract_brain
 from overread.images.segmentation.grid import Grid
-from overread.images.segmentation.labels import dice
 from overread.images.segmentation.study import segment
 from overread.images.volume import BadFile
 from overread_phantom.anatomy import atlas_path

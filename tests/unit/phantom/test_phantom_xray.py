@@ -26,11 +26,11 @@ from overread_phantom.xray import (
     PREVALENCE,
     PlantedStudy,
     draw_study,
-    make,
     radiograph,
     study_count,
 )
 from overread_phantom.xray_base import FULL
+from overread_phantom.xray_folder import make
 from overread_phantom.xray_grammar import IMPRESSION, NEGATIVE, POSITIVE, UNCERTAIN
 
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from data.trials import make_trial
-from overread.backends.account import read_cost
 from overread.backends.base import Answer, Backend, LocalBackend, ServerBackend, guard_restricted, load
 from overread.backends.calibrated import backend as calibrated
 from overread.backends.calibrated.section import CalibratedModel, Reliance
 from overread.backends.order import in_turn
+from overread.core.account import read_cost
 from overread.core.errors import BadInput, NotAnswered
 from overread.core.records import Trial, read_responses, request_key, write_trials
 from overread.responses import commands

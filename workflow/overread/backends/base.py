@@ -14,9 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from overread.backends.account import Account
 from overread.backends.weights import pinned
 from overread.config.models import ModelSection
+from overread.core.account import Account
 from overread.core.errors import BadInput
 from overread.core.guard import clear
 from overread.core.records import Block, Trial

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from overread.config.curation import Release
 from overread.core.records import Study
 from overread.curation.exports import task_name, template
+from overread.curation.released import Released, positions
 
 if TYPE_CHECKING:
     from overread.curation.filter import Count
-    from overread.curation.release import Released
 
 FIELDS = {
     "question": "id, the hash of the question's content",
@@ -54,8 +54,6 @@ FILES = {
 def write_card(
     section: Release, released: Sequence[Released], studies: Sequence[Study], funnel: Sequence[Count], folder: Path
 ) -> None:
-    from overread.curation.release import positions
-
     shares: dict[str, list[float]] = {}
     for order, _, _, share in positions(released):
         shares.setdefault(order, []).append(share)

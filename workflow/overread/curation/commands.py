@@ -40,5 +40,5 @@ def build_command(
     typer.echo(f"{len(questions)} questions about {about} studies" + (f"; {reasons}" if reasons else ""))
 
 
-generation_commands.register(app)
-curation_commands.register(app)
+app.add_typer(generation_commands.app)
+app.add_typer(curation_commands.app)

@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 from overread.config.curation import Release
+from overread.core.outputs import sha256
 from overread.curation.card import FIELDS
 
 FORMATS = {
@@ -28,8 +29,6 @@ _WHOLE = {"answer_position", "answer_position_as_written", "permutation"}
 def write_croissant(section: Release, folder: Path) -> None:
     """`croissant.json` about the files that lie in the folder by now."""
     import mlcroissant as mlc  # type: ignore[import-untyped]
-
-    from overread.core.outputs import sha256
 
     files = [
         mlc.FileObject(

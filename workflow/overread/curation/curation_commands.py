@@ -13,15 +13,10 @@ if TYPE_CHECKING:
 
 RulesFile = Annotated[Path | None, typer.Option("--rules", help="the rules; else Overread's own filter.yaml")]
 
-
-def register(app: typer.Typer) -> None:
-    app.command("filter")(filter_command)
-    app.command("sample")(sample_command)
-    app.command("apply-review")(apply_review_command)
-    app.command("agreement")(agreement_command)
-    app.command("release")(release_command)
+app = typer.Typer()
 
 
+@app.command("filter")
 def filter_command(
     candidates: Annotated[Path, typer.Argument(help="validated candidates, JSONL")],
     studies: Annotated[Path, typer.Argument(help="studies.parquet, with the reports")],
@@ -55,6 +50,7 @@ def filter_command(
     typer.echo(f"{len(found.questions)} of {found.funnel[0].came} questions kept")
 
 
+@app.command("sample")
 def sample_command(
     questions: Annotated[Path, typer.Argument(help="questions.jsonl")],
     out: Annotated[Path, typer.Option(help="CSV sheet to write")],
@@ -80,6 +76,7 @@ def sample_command(
     typer.echo(f"{len(drawn)} of {len(asked)} questions: {out}")
 
 
+@app.command("apply-review")
 def apply_review_command(
     questions: Annotated[Path, typer.Argument(help="questions.jsonl")],
     out: Annotated[Path, typer.Option(help="questions.jsonl to write")],
@@ -104,6 +101,7 @@ def apply_review_command(
             typer.echo(f"  note: {one.became} was edited to something the rules would drop: {one.checks}", err=True)
 
 
+@app.command("agreement")
 def agreement_command(
     sheets: Annotated[list[Path], typer.Argument(help="filled-in sheets")],
     out: Annotated[Path, typer.Option(help="CSV to write")],
@@ -130,6 +128,7 @@ def agreement_command(
         typer.echo(f"{row.statistic}, {row.rated_by}, {row.items} questions: {value}")
 
 
+@app.command("release")
 def release_command(
     questions: Annotated[Path, typer.Argument(help="questions.jsonl")],
     studies: Annotated[Path, typer.Argument(help="studies.parquet")],
@@ -143,7 +142,8 @@ def release_command(
     from overread.config.curation import Release
     from overread.core.records import read_pictures, read_questions, read_studies
     from overread.curation.funnel import read_funnel
-    from overread.curation.release import positions, release
+    from overread.curation.release import release
+    from overread.curation.released import positions
 
     released = release(
         Release.model_validate_json(section),

@@ -18,7 +18,7 @@ from overread.config.curation import Release
 from overread.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from overread.curation.release import Released
+    from overread.curation.released import Released
 
 TEMPLATES = Path(__file__).parent / "templates"
 LETTERS = "ABCDEFGH"

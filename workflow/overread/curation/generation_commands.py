@@ -24,13 +24,10 @@ Tries = Annotated[int, typer.Option("--tries", min=1, help="how often a request 
 Timeout = Annotated[float, typer.Option("--timeout", min=0.001, help="seconds that a try may take")]
 FirstWait = Annotated[float, typer.Option("--wait", min=0, help="seconds before the second try; doubled after each")]
 
-
-def register(app: typer.Typer) -> None:
-    """Adds the two commands to the group `overread questions`."""
-    app.command("generate")(generate_command)
-    app.command("validate")(validate_command)
+app = typer.Typer()
 
 
+@app.command("generate")
 def generate_command(
     studies: Studies,
     section: SectionJson,
@@ -71,6 +68,7 @@ def generate_command(
     _say_counts(f"{len(candidates)} questions written", [row.outcome for row in kept])
 
 
+@app.command("validate")
 def validate_command(
     studies: Studies,
     candidates: Annotated[Path, typer.Argument(help="JSONL of candidates, from `overread questions generate`")],

@@ -17,7 +17,6 @@ import csv
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,49 +26,11 @@ from overread.core.inputs import regular
 from overread.core.outputs import OutputFolder, replacing_folder, sha256
 from overread.core.records import Picture, Question, Study
 from overread.curation.filter import Count
+from overread.curation.released import Released, positions
 from overread.settings.options import Permutation
 from overread.trials.options import balanced
 
 CHECKSUMS = "SHA256SUMS"
-
-
-@dataclass(frozen=True)
-class Released:
-    """A question with its released order and its pictures, relative to the release's folder."""
-
-    question: Question
-    order: Permutation
-    pictures: tuple[str, ...] = ()
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """As shown by default: shuffled."""
-        return tuple(self.question.options[place] for place in self.order)
-
-    @property
-    def answer_index(self) -> int:
-        """Place of the right option among the shuffled ones, from 0."""
-        return self.order.index(self.question.answer_index)
-
-    def row(self, *, with_report: bool) -> dict[str, Any]:
-        """What is released of the question. Positions and permutation are from 1, as people count."""
-        one = self.question
-        row: dict[str, Any] = {
-            "question": one.question,
-            "study": one.study,
-            "patient": one.patient,
-            "topic": one.topic,
-            "stem": one.stem,
-            "options": list(self.options),
-            "answer": one.answer,
-            "answer_position": self.answer_index + 1,
-            "options_as_written": list(one.options),
-            "answer_position_as_written": one.answer_index + 1,
-            "permutation": [place + 1 for place in self.order],
-            "pictures": list(self.pictures),
-            "origin": one.origin,
-        }
-        return row | ({"evidence": one.evidence} if with_report else {})
 
 
 def release(
@@ -134,20 +95,6 @@ def read_orders(folder: Path) -> dict[str, Permutation]:
         raise BadInput(f"{folder}: no release there: it has no questions.jsonl") from None
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path}: not the questions of a release: {error}") from None
-
-
-def positions(released: Sequence[Released]) -> list[tuple[str, int, int, float]]:
-    """Order, place from 1, questions whose right option stands there, and their share."""
-    most = max(len(one.question.options) for one in released)
-    places = {
-        "as-written": [one.question.answer_index for one in released],
-        "shuffled": [one.answer_index for one in released],
-    }
-    return [
-        (order, place + 1, found.count(place), found.count(place) / len(released))
-        for order, found in places.items()
-        for place in range(most)
-    ]
 
 
 def _write_questions(section: Release, released: Sequence[Released], folder: Path) -> None:

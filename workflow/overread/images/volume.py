@@ -57,8 +57,8 @@ class Volume:
 
     @cached_property
     def labels(self) -> tuple[LabelArray, dict[str, int]]:
-        """Of a tumour mask: `segmentation.labels.read_labels`, once."""
-        from overread.images.segmentation.labels import read_labels
+        """Of a tumour mask: `labels.read_labels`, once."""
+        from overread.images.labels import read_labels
 
         return read_labels(self)
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from overread.backends.account import Meter, read_costs, write_cost
 from overread.backends.base import Answer, Backend, Job, guard_restricted, load
 from overread.config import Model
+from overread.core.account import Meter, read_costs, write_cost
 from overread.core.errors import NotAnswered
 from overread.core.progress import progress, say
 from overread.core.records import Response, Status, Trial, read_trials, request_key, write_responses

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 GROUP = "overread.settings"
 """Entry point group of other packages' aspects: each names a module, or `module:Class`."""
+LOADS = ("overread.settings.*",)
+"""What is imported here by its place: a rule whose command reaches this module depends on it (`core.provenance`)."""
 NO_ASPECTS = frozenset({"base", "registry", "setting"})
 """Modules of this package that define none."""
 

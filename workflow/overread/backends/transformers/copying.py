@@ -15,7 +15,6 @@ from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from overread.backends.account import Account
 from overread.backends.base import Answer
 from overread.backends.transformers.generation import Draws, word_logprobs
 from overread.backends.transformers.memory import Memory, ran_out
@@ -24,6 +23,7 @@ from overread.backends.transformers.pictures import Features
 from overread.backends.transformers.prefix import Node, tree
 from overread.backends.transformers.prompts import Prompt
 from overread.backends.transformers.readouts import CONSTRAINED, answer, count
+from overread.core.account import Account
 from overread.core.stopping import warned
 
 if TYPE_CHECKING:

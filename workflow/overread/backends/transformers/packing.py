@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from overread.backends.account import Account
 from overread.backends.base import Answer
 from overread.backends.transformers.attention import TILE_ROWS, Columns, Tile, tiles
 from overread.backends.transformers.generation import Draws, word_logprobs
@@ -27,6 +26,7 @@ from overread.backends.transformers.pictures import Features
 from overread.backends.transformers.prefix import Node, leaves, tree
 from overread.backends.transformers.prompts import Prompt
 from overread.backends.transformers.readouts import CONSTRAINED, answer, count
+from overread.core.account import Account
 from overread.core.stopping import warned
 
 if TYPE_CHECKING:

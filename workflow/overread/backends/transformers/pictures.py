@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overread.backends.account import Account
+from overread.core.account import Account
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 

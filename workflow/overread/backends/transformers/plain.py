@@ -13,13 +13,13 @@ from inspect import signature
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from overread.backends.account import Account
 from overread.backends.base import Answer
 from overread.backends.transformers.generation import Draws, word_logprobs
 from overread.backends.transformers.memory import Memory, ran_out
 from overread.backends.transformers.network import Network, first_line
 from overread.backends.transformers.prompts import Prompt
 from overread.backends.transformers.readouts import CONSTRAINED, answer, count
+from overread.core.account import Account
 from overread.core.stopping import until_warned
 
 if TYPE_CHECKING:

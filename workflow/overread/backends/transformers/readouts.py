@@ -22,9 +22,9 @@ from overread.core.errors import BadInput
 from overread.core.records import Trial
 
 if TYPE_CHECKING:
-    from overread.backends.account import Account
     from overread.backends.transformers.network import Network
     from overread.backends.transformers.prompts import Prompt
+    from overread.core.account import Account
 
 READOUTS = ("choice", "yes-no", "first-token", "free-text")
 CONSTRAINED = ("choice", "first-token")

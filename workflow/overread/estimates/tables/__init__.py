@@ -69,12 +69,16 @@ def names(*, readers: bool = False) -> tuple[str, ...]:
 
 def table(name: str) -> Table:
     """The table of a name. BadInput-like KeyError with the names there are, if there is none."""
+    found: Table = importlib.import_module(module(name)).TABLE
+    return found
+
+
+def module(name: str) -> str:
+    """Where a table is made. Nothing is imported."""
     path = _modules().get(name)
     if path is None:
         raise KeyError(unknown("table", name, _modules()))
-    parts = path.relative_to(FOLDER).with_suffix("").parts
-    found: Table = importlib.import_module(".".join((__name__, *parts))).TABLE
-    return found
+    return ".".join((__name__, *path.relative_to(FOLDER).with_suffix("").parts))
 
 
 def description(name: str) -> str:

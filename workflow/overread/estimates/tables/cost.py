@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from overread.backends.account import Cost, read_cost, summed
+from overread.core.account import Cost, read_cost, summed
 from overread.core.columns import DATASET, FROM_0, MODEL, RUNS, SETTING, count, number, text
 from overread.estimates.spec import Cell
 from overread.estimates.tables import Table

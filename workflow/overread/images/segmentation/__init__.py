@@ -4,17 +4,5 @@ study      one study from its files to mask, JSON and, where it brings none, bra
 inputs     the four series as networks were trained on them       grid        resampling, orientation
 networks   Swin-UNETR and SegResNet: channel order, parameters    checkpoint  weights, checked
 inference  sliding window, flips, precision                       brain       deepbet
-labels     what the numbers of a mask mean                       result      the JSON, and what views take from it
-
-Nothing heavy is imported here: every job's Snakefile asks for `SOURCES`.
+result     the JSON, and what views take from it
 """
-
-SOURCES = (
-    "overread/images/segmentation",
-    "overread/images/dicom",
-    "overread/images/dicom_series",
-    "overread/images/files",
-    "overread/images/header",
-    "overread/images/volume",
-)
-"""Parts of the package that a mask depends on."""

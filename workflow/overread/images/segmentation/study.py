@@ -12,13 +12,12 @@ import numpy as np
 from overread.config import Provided, SegResNet, SwinUnetr
 from overread.core.errors import BadInput
 from overread.core.progress import say
-from overread.core.provenance import source_hash
+from overread.core.provenance import code_of
 from overread.core.records import Study, content_hash
 from overread.images.files import BRAIN, TUMOUR, StudyFiles
-from overread.images.segmentation import SOURCES
+from overread.images.labels import from_regions, read_labels, volumes_ml
 from overread.images.segmentation import result as results
 from overread.images.segmentation.grid import Grid
-from overread.images.segmentation.labels import from_regions, read_labels, volumes_ml
 from overread.images.segmentation.networks import METHODS
 from overread.images.volume import BadFile, BoolArray
 
@@ -165,4 +164,4 @@ def _key(study: Study, section: Provided | SwinUnetr | SegResNet) -> str:
             sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
         )  # a DICOM series is a folder
         files.append([name, *([one.name, one.stat().st_size, one.stat().st_mtime_ns] for one in parts)])
-    return content_hash([study.dataset, study.study, study.problem, identity, files, source_hash(*SOURCES)])
+    return content_hash([study.dataset, study.study, study.problem, identity, files, code_of("images segment")])

@@ -5,10 +5,15 @@ Networks give three nested regions instead: tumour core (necrotic and enhancing)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
-from overread.images.volume import BadFile, BoolArray, FloatArray, Volume
+from overread.images.header import BadFile
+
+if TYPE_CHECKING:
+    from overread.images.volume import BoolArray, FloatArray, Volume
 
 LabelArray = npt.NDArray[np.uint8]
 

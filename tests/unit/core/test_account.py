@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from overread.backends import account as accounts
 from overread.backends import weights as of_weights
-from overread.backends.account import Account, Cost, Meter, read_cost, read_costs, summed, write_cost
 from overread.backends.base import load
 from overread.backends.transformers.section import TransformersModel
 from overread.backends.weights import HashCache, hub_commit, pinned
+from overread.core import account as accounts
+from overread.core.account import Account, Cost, Meter, read_cost, read_costs, summed, write_cost
 from overread.core.errors import BadInput
 
 
