@@ -13,6 +13,7 @@ import pytest
 
 from data.configs import MODELS, small, written
 from overread.config import build, load, load_model, read_yaml
+from overread.config.kinds import SOURCES
 from overread.core.errors import BadConfig, unknown
 
 ROOT = Path(__file__).parents[2]
@@ -110,8 +111,8 @@ SETTING_KEYS = (
         ),
         (
             ("datasets", "mri", "source"), "phantm",
-            "study.yaml: datasets.mri.source: no value 'phantm'; there are: chexpert-plus, mimic-cxr, open-i, phantom, "
-            "table, ucsf-pdgm. Did you mean phantom?",
+            f"study.yaml: datasets.mri.source: no value 'phantm'; there are: {', '.join(SOURCES)}. "
+            "Did you mean phantom?",
         ),
         (
             ("datasets", "mri"), {"modality": "mri"},

@@ -97,7 +97,7 @@ def test_a_full_disk_is_a_clear_error_and_what_was_kept_stays(tmp_path: Path) ->
     write(path, {"a": ONE})
     code = (
         "import resource, sys; from pathlib import Path; from overread.core.errors import BadInput\n"
-        "from overread.backends import Answer; from overread.responses.work import WorkFile\n"
+        "from overread.backends.base import Answer; from overread.responses.work import WorkFile\n"
         "try:\n"
         "    with WorkFile(Path(sys.argv[1])) as work:\n"
         "        work.append('b', Answer(text='No'))\n"
