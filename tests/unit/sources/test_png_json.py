@@ -29,6 +29,15 @@ def study(root: Path, name: str, content: Any = REPORT) -> None:
     (root / f"{name}.json").write_text(content if isinstance(content, str) else json.dumps(content))
 
 
+def sample(root: Path, spoil: bool, shuffle: bool) -> PngJson:
+    """For the tests that every source must pass."""
+    for name in ("e3", "e2", "e1") if shuffle else ("e1", "e2", "e3"):
+        study(root, name)
+    if spoil:
+        study(root, "bad", "{")
+    return section(root)
+
+
 def section(root: Path, **more: Any) -> PngJson:
     questions = {"origin": "file", "path": "q.jsonl"}
     return PngJson.model_validate({"source": "png-json", "root": str(root), "questions": questions, **more})

@@ -24,7 +24,7 @@ class VolumeView(ViewSection):
     kind: Literal["volume"]
     modality: ClassVar[Modality] = "mri"
     gives: ClassVar[str] = "a whole series as one `.nii.gz`, or with `slices: n` as a stack of pictures"
-    series: str = "FLAIR"
+    series: str = Field(default="FLAIR", description="a series' name")
     slices: int | None = Field(
         default=None, ge=2, description="as so many evenly spaced pictures, each named SLICE n; else one volume"
     )
