@@ -311,3 +311,16 @@ def test_numbers_of_slices_and_of_series_are_their_own(tmp_path: Path) -> None:
     folder = write_slices(tmp_path / "s", VOXELS)
     uids = [str(pydicom.dcmread(path).SOPInstanceUID) for path in sorted(folder.iterdir())]
     assert all(one != two for one, two in itertools.pairwise(uids)) and len(set(uids)) == 4
+
+
+def test_a_folder_of_more_files_than_a_series_has_is_refused_before_any_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from overread.images import dicom
+
+    (tmp_path / "many").mkdir()
+    for number in range(dicom.MOST_FILES + 50):
+        (tmp_path / "many" / f"{number}.dcm").touch()
+    monkeypatch.setattr(dicom, "is_dicom", lambda path: pytest.fail("opened"))
+    with pytest.raises(BadFile, match=r"many: more than 4096 files in one folder are no series; give each series a"):
+        series_of(tmp_path / "many")

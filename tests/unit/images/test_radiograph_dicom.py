@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,28 @@ def test_a_dicom_file_cut_anywhere_is_refused(tmp_path: Path, keep: int) -> None
     path = write_radiograph(tmp_path / "a.dcm", DEEP)
     path.write_bytes(path.read_bytes()[:keep])
     refused(path, "damaged|no image|not an image|truncated")
+
+
+def test_more_packed_pixels_than_the_header_declares_are_not_unpacked(tmp_path: Path) -> None:
+    """Run lengths of 2 bytes stand for 128: 4 MB that declare 64 x 64 would become a quarter of a gigabyte."""
+    from pydicom.encaps import encapsulate
+    from pydicom.uid import RLELossless
+
+    path = write_radiograph(tmp_path / "bomb.dcm", np.arange(64 * 64, dtype=np.uint8).reshape(64, 64))
+    dataset = pydicom.dcmread(path)
+    head = np.array([1, 64, *[0] * 14], dtype="<u4").tobytes()
+    dataset.PixelData = encapsulate([head + b"\x81\x00" * 2_000_000])
+    dataset["PixelData"].is_undefined_length = True
+    dataset.file_meta.TransferSyntaxUID = RLELossless
+    dataset.save_as(path)
+    tracemalloc.start()
+    refused(path, "bytes of pixels, more than 64 x 64 in 1 frames need")
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+def test_a_file_far_larger_than_its_picture_is_refused_by_its_header(tmp_path: Path) -> None:
+    path = write_radiograph(tmp_path / "fat.dcm", np.arange(64 * 64, dtype=np.uint8).reshape(64, 64))
+    with path.open("ab") as file:
+        file.truncate(40_000_000)
+    refused(path, "40000000 bytes, more than 64 x 64 pixels in 1 frames need")

@@ -171,13 +171,16 @@ def test_files_that_are_no_report_are_told_and_the_others_go_on(release: OpenIRe
     (folder / "empty.xml").write_text("")
     (folder / "no-id.xml").write_text(whole.replace('id="CXR2"', 'id="../CXR2"'))
     (folder / "bomb.xml").write_text('<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><x>&b;</x>')
+    (folder / "bomb-16.xml").write_text(
+        '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]><x>&a;</x>', encoding="utf-16"
+    )
     (folder / "large.xml").write_text(whole + " " * 1_000_000)
     remarks = Remarks()
     assert set(studies(release, remarks)) == {"CXR1", "CXR2"}
     found = {row.key: row.remark for row in remarks.rows}
     reasons = {
         "cut": "not readable as XML", "empty": "an empty file", "no-id": "its uId is '../CXR2', which is no id",
-        "bomb": "XML with a document type of its own", "large": "more than 1000000 bytes are no report",
+        "bomb": "XML with a document type of its own", "bomb-16": "XML with a document type of its own", "large": "more than 1000000 bytes are no report",
     }  # fmt: skip
     assert set(found) == set(reasons)
     for key, reason in reasons.items():

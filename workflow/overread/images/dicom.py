@@ -6,6 +6,7 @@ What the header promises is held against bounds before a pixel is decoded.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,13 @@ DEFLATED = "1.2.840.10008.1.2.1.99"
 """The transfer syntax that packs the whole file: a small file can unpack to any size, before any header is seen."""
 
 LARGEST_FILE = 2**31
+MOST_FILES = 4096
+"""In the folder of a series: a long dynamic series has a thousand slices, and each file costs a look at its header."""
+
+MOST_BESIDE = 2**25
+"""Bytes of a file beside its pixels: private elements, overlays, a picture of the report."""
+MOST_PACKED = 2
+"""Bytes of packed pixels for a byte of pixels. Run lengths (PS3.5 G.3.1) and JPEG at their worst add a few per cent."""
 GREY = ("MONOCHROME1", "MONOCHROME2")
 
 StoredArray = npt.NDArray[Any]
@@ -34,9 +42,20 @@ def is_dicom(path: Path) -> bool:
         return kind_of(file.read(ENOUGH)) == "DICOM"
 
 
+def files_in(folder: Path) -> list[Path]:
+    """All that lies directly in the folder of a series, by name. BadFile, soon, for more than a series can have."""
+    found = list(itertools.islice(folder.iterdir(), MOST_FILES + 1))
+    if len(found) > MOST_FILES:
+        raise BadFile(f"{folder}: more than {MOST_FILES} files in one folder are no series; give each series a folder")
+    return sorted(found)
+
+
 def dicom_files(folder: Path) -> list[Path]:
-    """The DICOM files directly in a folder, by name; the directory file of a medium is none."""
-    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name.upper() != "DICOMDIR"]
+    """The DICOM files directly in a folder, by name; the directory file of a medium is none.
+
+    raises  BadFile for more than `MOST_FILES`
+    """
+    paths = [path for path in files_in(folder) if path.is_file() and path.name.upper() != "DICOMDIR"]
     return [path for path in paths if path.stat().st_size >= ENOUGH and is_dicom(path)]
 
 
@@ -71,6 +90,11 @@ def size_of(path: Path, dataset: Any) -> tuple[int, int, int]:
         frames, rows, columns = int(dataset.get("NumberOfFrames") or 1), int(dataset.Rows), int(dataset.Columns)
     if min(frames, rows, columns) < 1 or frames * rows * columns > MAX_VOXELS:
         raise BadFile(f"{path}: {columns} x {rows} pixels in {frames} frames can't be an image")
+    most = MOST_BESIDE + MOST_PACKED * frames * rows * columns * _bytes_each(dataset)
+    if path.stat().st_size > most:
+        raise BadFile(
+            f"{path}: {path.stat().st_size} bytes, more than {columns} x {rows} pixels in {frames} frames need"
+        )
     return frames, rows, columns
 
 
@@ -79,14 +103,23 @@ def stored_values(path: Path, dataset: Any) -> StoredArray:
 
     raises  BadFile: not grey, truncated, damaged
     """
-    size_of(path, dataset)
+    frames, rows, columns = size_of(path, dataset)
     interpretation = dataset.get("PhotometricInterpretation")
     if interpretation not in GREY or int(dataset.get("SamplesPerPixel") or 1) != 1:
         raise BadFile(f"{path}: photometric interpretation {interpretation} is not grey")
     with explained(path):
+        # What is packed decides how much is unpacked, whatever size the header declares.
+        packed = len(dataset.PixelData) if "PixelData" in dataset else 0
+        if packed > MOST_PACKED * frames * rows * columns * _bytes_each(dataset) + 65536 * frames:
+            raise BadFile(f"{path}: {packed} bytes of pixels, more than {columns} x {rows} in {frames} frames need")
         if dataset.file_meta.TransferSyntaxUID.is_compressed and not _pydicom_decodes(dataset):
             return _by_gdcm(path, dataset)
         return np.asarray(dataset.pixel_array)
+
+
+def _bytes_each(dataset: Any) -> int:
+    """Bytes of a pixel, at least 1: a header that says none is refused elsewhere."""
+    return max(1, int(dataset.get("BitsAllocated") or 8) // 8) * max(1, int(dataset.get("SamplesPerPixel") or 1))
 
 
 def rescale_of(dataset: Any) -> tuple[float, float] | None:

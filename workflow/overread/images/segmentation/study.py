@@ -14,6 +14,7 @@ from overread.core.errors import BadInput
 from overread.core.progress import say
 from overread.core.provenance import code_of
 from overread.core.records import Study, content_hash
+from overread.images.dicom import files_in
 from overread.images.files import BRAIN, TUMOUR, StudyFiles
 from overread.images.labels import from_regions, read_labels, volumes_ml
 from overread.images.segmentation import result as results
@@ -160,8 +161,6 @@ def _key(study: Study, section: Provided | SwinUnetr | SegResNet) -> str:
     files = []
     for name in sorted(set(section.reads) & set(study.images)):
         path = Path(study.images[name])
-        parts = (
-            sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
-        )  # a DICOM series is a folder
+        parts = files_in(path) if path.is_dir() else [path] if path.exists() else []  # a DICOM series is a folder
         files.append([name, *([one.name, one.stat().st_size, one.stat().st_mtime_ns] for one in parts)])
     return content_hash([study.dataset, study.study, study.problem, identity, files, code_of("images segment")])

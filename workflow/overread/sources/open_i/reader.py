@@ -156,6 +156,17 @@ def _reports(folder: Path, root: DataRoot, remarks: Remarks) -> dict[str, list[R
     return found
 
 
+class _DocumentType(ValueError):
+    """XML that brings a document type of its own."""
+
+
+class _WithoutType(ElementTree.TreeBuilder):
+    """Ends at a document type, in whatever encoding it is written: the entities of one can grow without bound."""
+
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
+        raise _DocumentType
+
+
 def _report(path: Path, root: DataRoot) -> tuple[Report | None, str | None]:
     problem = root.problem(path) or file_problem(path)
     if problem is not None:
@@ -164,9 +175,9 @@ def _report(path: Path, root: DataRoot) -> tuple[Report | None, str | None]:
         content = regular(path).read_bytes() if path.stat().st_size <= LARGEST_REPORT else b""
         if not content:
             return None, f"more than {LARGEST_REPORT} bytes are no report"
-        if b"<!DOCTYPE" in content or b"<!ENTITY" in content:  # entities can grow without bound
-            return None, "XML with a document type of its own"
-        tree = ElementTree.fromstring(content)
+        tree = ElementTree.fromstring(content, ElementTree.XMLParser(target=_WithoutType()))
+    except _DocumentType:
+        return None, "XML with a document type of its own"
     except (ElementTree.ParseError, OSError, ValueError) as error:
         return None, f"not readable as XML ({error})"
     named = tree.find("uId")

@@ -18,6 +18,7 @@ from typing import get_args
 from overread.config import FINDINGS
 from overread.core.errors import BadInput
 from overread.core.records import Modality, Study
+from overread.images.dicom import files_in
 from overread.images.dicom_series import is_series, series_of
 from overread.images.header import BadFile
 from overread.images.volume import read_header
@@ -143,7 +144,11 @@ def _images(section: Table, row: Row, root: DataRoot) -> tuple[dict[str, Path], 
 
 def _problem(path: Path, modality: Modality, root: DataRoot) -> str | None:
     if path.is_dir():
-        for inside in sorted(path.iterdir()):
+        try:
+            files = files_in(path)
+        except BadFile as error:
+            return str(error)
+        for inside in files:
             if (problem := root.problem(inside)) is not None:
                 return problem
     elif modality == "xray":
