@@ -180,7 +180,8 @@ def test_files_that_are_no_report_are_told_and_the_others_go_on(release: OpenIRe
     found = {row.key: row.remark for row in remarks.rows}
     reasons = {
         "cut": "not readable as XML", "empty": "an empty file", "no-id": "its uId is '../CXR2', which is no id",
-        "bomb": "XML with a document type of its own", "bomb-16": "XML with a document type of its own", "large": "more than 1000000 bytes are no report",
+        "bomb": "XML with a document type of its own",
+        "bomb-16": "XML with a document type of its own", "large": "more than 1000000 bytes are no report",
     }  # fmt: skip
     assert set(found) == set(reasons)
     for key, reason in reasons.items():

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
+from overread.backends.beside import INDEX, check_beside, read_object
 from overread.config import ModelSection, WeightsModel, is_folder
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
@@ -55,6 +56,14 @@ def pinned(model: M, model_id: str) -> M:
     if tower is not None and not is_folder(tower):
         commits["vision_tower_revision"] = hub_commit(tower, getattr(model, "vision_tower_revision", None), model_id)
     return model.model_copy(update=commits)
+
+
+def hub_folder(weights: str, revision: str | None, model_id: str) -> Path:
+    """Where the hub's cache holds the files of a repository at a revision. It need not be there."""
+    from huggingface_hub import constants
+
+    place = Path(constants.HF_HUB_CACHE) / f"models--{weights.replace('/', '--')}"
+    return place / "snapshots" / hub_commit(weights, revision, model_id)
 
 
 def hub_commit(weights: str, revision: str | None, model_id: str) -> str:
@@ -124,7 +133,8 @@ def _mark(path: Path) -> str:
 
 
 def check_folder(folder: Path, model_id: str) -> None:
-    """BadInput if the folder's weights are missing, are pickles, or have a shard that is missing or damaged."""
+    """BadInput if the folder's weights are missing, are pickles, or have a shard that is missing or damaged, or if a
+    file beside them is damaged."""
     place = f"model {model_id!r}: {folder}"
     if not (folder / "config.json").is_file():
         raise BadInput(f"{place}: no config.json; this is no folder of a model")
@@ -134,12 +144,9 @@ def check_folder(folder: Path, model_id: str) -> None:
         if pickles:
             raise BadInput(f"{place}: {pickles[0]} is a pickle, which can run code; convert the weights to safetensors")
         raise BadInput(f"{place}: no *.safetensors file; download the weights again")
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        try:
-            wanted = set(json.loads(regular(index).read_text(encoding="utf-8"))["weight_map"].values())
-        except (ValueError, KeyError, AttributeError):
-            raise BadInput(f"{index}: not an index of shards; download the weights again") from None
+    check_beside(folder)
+    if (folder / INDEX).is_file():
+        wanted = set(read_object(folder / INDEX)["weight_map"].values())
         for name in sorted(wanted - {shard.name for shard in shards}):
             raise BadInput(f"{folder / name}: this shard is missing; download the weights again")
     from safetensors import SafetensorError, safe_open

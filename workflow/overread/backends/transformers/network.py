@@ -6,9 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from overread.backends.beside import check_beside, check_stops
 from overread.backends.transformers.attention import attention_name
 from overread.backends.transformers.section import TransformersModel
-from overread.backends.weights import check_folder
+from overread.backends.weights import check_folder, hub_folder
 from overread.config import is_folder
 from overread.core.errors import BadInput
 
@@ -52,6 +53,8 @@ class Network:
         if is_folder(self.where):
             self.where = str(Path(self.where).expanduser())
             check_folder(Path(self.where), model_id)
+        else:
+            check_beside(hub_folder(self.where, model.revision, model_id))
         self.common: dict[str, Any] = {"revision": model.revision, "trust_remote_code": False}
         config = self._config(transformers)
         self.sees: bool = type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
@@ -118,7 +121,7 @@ class Network:
     def _config(self, transformers: Any) -> Any:
         try:
             config = transformers.AutoConfig.from_pretrained(self.where, **self.common)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # the library checks some values by type, and uses others as they come
             raise BadInput(f"{self._source}: can't be loaded: {first_line(error)}") from None
         if self.model.dtype == "float16" and config.model_type.startswith("gemma3"):
             raise BadInput(
@@ -141,7 +144,7 @@ class Network:
                     processor.image_processor = transformers.AutoImageProcessor.from_pretrained(
                         self.where, backend="pil", **pixels, **self.common
                     )
-        except (OSError, ValueError, ImportError, KeyError) as error:
+        except Exception as error:  # as above
             raise BadInput(f"{self._source}: its processor can't be loaded: {first_line(error)}") from None
         if self.sees and not hasattr(processor, "image_processor"):
             raise BadInput(f"{self.place}: no processor for images; the folder needs its processor's configuration")
@@ -156,10 +159,13 @@ class Network:
         return processor
 
     def _stops(self) -> frozenset[int]:
-        """End tokens of the model's own generation config, and the tokenizer's."""
+        """End tokens of the model's own generation config, and the tokenizer's. BadInput for one that is no token."""
         ends = self.defaults.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
-        return frozenset(each for each in [*ends, self.tokenizer.eos_token_id] if each is not None)
+        vocabulary = max(int(getattr(self.text_config, "vocab_size", 0) or 0), len(self.tokenizer))
+        return check_stops(
+            self.place, [each for each in [*ends, self.tokenizer.eos_token_id] if each is not None], vocabulary
+        )
 
     def attend_by_tiles(self) -> None:
         """From now on the language part takes tiles (`attention`); without them it computes what it did before."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from overread.backends.base import content
 from overread.backends.transformers.hiding import marked, report_tokens
-from overread.backends.transformers.network import Network
+from overread.backends.transformers.network import Network, first_line
 from overread.backends.transformers.readouts import CONSTRAINED, FirstTokens
 from overread.core.errors import BadInput
 from overread.core.records import Block, Role, Trial
@@ -147,12 +147,15 @@ class Prompts:
 
     def render(self, conversation: list[dict[str, Any]], answer_begins: bool) -> str:
         """The chat template's text."""
-        text: str = self.processor.apply_chat_template(
-            conversation,
-            tokenize=False,
-            add_generation_prompt=answer_begins,
-            enable_thinking=self.network.model.thinking,
-        )
+        try:
+            text: str = self.processor.apply_chat_template(
+                conversation,
+                tokenize=False,
+                add_generation_prompt=answer_begins,
+                enable_thinking=self.network.model.thinking,
+            )
+        except Exception as error:  # a template is a program, and raises what it likes
+            raise BadInput(f"{self.place}: its chat template can't be used: {first_line(error)}") from None
         return text
 
     def adds_tokens(self, text: str) -> bool:
