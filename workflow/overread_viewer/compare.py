@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from overread.core.cells import harmless
 from overread.core.records import Question, Trial
 from overread.reporting import words
 from overread_viewer.catalogue import Catalogue
@@ -335,11 +336,11 @@ def _line(pair: Any, question: Question) -> Mapping[str, object]:
         "run": pair.run,
         "flipped": int(pair.flipped),
         "margin_change": _rounded(pair.change),
-        "study": _plain(pair.study),
-        "patient": _plain(pair.patient),
-        "topic": _plain(pair.topic),
-        "stem": _plain(question.stem),
-        "right_option": _plain(question.answer),
+        "study": harmless(pair.study),
+        "patient": harmless(pair.patient),
+        "topic": harmless(pair.topic),
+        "stem": harmless(question.stem),
+        "right_option": harmless(question.answer),
     }
     for letter in "ab":
         choice = int(getattr(pair, f"choice_{letter}"))
@@ -348,17 +349,12 @@ def _line(pair: Any, question: Question) -> Mapping[str, object]:
             f"place_{letter}": choice + 1 if choice >= 0 else "",
             f"right_{letter}": int(getattr(pair, f"right_{letter}")),
             f"margin_{letter}": _rounded(getattr(pair, f"margin_{letter}")),
-            f"answer_{letter}": _plain(options[choice]) if choice >= 0 else "",
-            f"image_study_{letter}": _plain(_known(getattr(pair, f"image_study_{letter}")) or ""),
-            f"image_label_{letter}": _plain(_known(getattr(pair, f"image_label_{letter}")) or ""),
+            f"answer_{letter}": harmless(options[choice]) if choice >= 0 else "",
+            f"image_study_{letter}": harmless(_known(getattr(pair, f"image_study_{letter}")) or ""),
+            f"image_label_{letter}": harmless(_known(getattr(pair, f"image_label_{letter}")) or ""),
         }
     return line
 
 
 def _rounded(value: float) -> str:
     return f"{value:.6f}" if value == value else ""
-
-
-def _plain(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

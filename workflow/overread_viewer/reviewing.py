@@ -11,6 +11,7 @@ from typing import Any
 from starlette.datastructures import QueryParams
 
 from overread.config import GeneratedQuestions
+from overread.core.cells import row_as_it_was
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.records import Question, read_questions
@@ -240,6 +241,6 @@ def neighbours(
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
         with regular(path).open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+            return [row_as_it_was(row) for row in csv.DictReader(file)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: can't be read: {error}; run the workflow again") from None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from overread.config.curation import Release
+from overread.core.cells import harmless
 from overread.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _vlmevalkit(task: str, released: Sequence[Released], folder: Path, most: int
                 row = [str(index), one.question.question, one.question.study, one.question.topic, one.question.stem]
                 row += [_not_missing(option) for option in options] + [""] * (most - len(options))
                 row += [LETTERS[place], *([_paths(one.pictures)] if pictures else [])]
-                table.writerow(row)
+                table.writerow([harmless(cell) for cell in row])
 
 
 def _not_missing(option: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 
+from overread.core.cells import harmless
 from overread.core.errors import BadInput
 from overread.core.records import Question, Record, Study, replacing
 from overread.curation.candidates import Candidate, Wording
@@ -212,4 +213,5 @@ def write_trail(trail: Sequence[Trail], path: Path) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, fieldnames=[field.name for field in fields(Trail)], lineterminator="\n")
         table.writeheader()
-        table.writerows(asdict(one) for one in sorted(trail, key=lambda one: (one.study, one.question)))
+        for one in sorted(trail, key=lambda one: (one.study, one.question)):
+            table.writerow({name: harmless(str(value)) for name, value in asdict(one).items()})

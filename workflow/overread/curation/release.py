@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from overread.config.curation import Release
+from overread.core.cells import harmless
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.outputs import OutputFolder, replacing_folder, sha256
@@ -117,7 +118,7 @@ def _write_questions(section: Release, released: Sequence[Released], folder: Pat
 
 
 def _flat(row: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """A row of the CSV: a column an option; lists of numbers and paths joined by spaces."""
+    """A row of the CSV: a column an option; lists of numbers and paths joined by spaces; no cell a formula."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if name in ("options", "options_as_written"):
@@ -125,7 +126,7 @@ def _flat(row: Mapping[str, Any], most: int) -> dict[str, Any]:
             flat |= {f"{stem}_{k + 1}": value[k] if k < len(value) else "" for k in range(most)}
         else:
             flat[name] = " ".join(map(str, value)) if isinstance(value, list) else value
-    return flat
+    return {name: harmless(value) if isinstance(value, str) else value for name, value in flat.items()}
 
 
 def _write_positions(released: Sequence[Released], path: Path) -> None:

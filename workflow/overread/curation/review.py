@@ -16,6 +16,7 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from overread.core.cells import harmless, row_as_it_was
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.records import Question, Record, content_hash, one_line, replacing
@@ -263,7 +264,7 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
         with regular(path).open(newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(file)
-            return [(table.line_num, {k: v or "" for k, v in row.items() if isinstance(k, str)}) for row in table]
+            return [(table.line_num, row_as_it_was(row)) for row in table]
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; it should be a sheet with decisions") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -280,7 +281,7 @@ def _text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
-    writer.writerows([*row, *([""] * (len(head) - len(row)))] for row in rows)
+    writer.writerows([*map(harmless, row), *([""] * (len(head) - len(row)))] for row in rows)
     return text.getvalue()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, ValidationError
 
+from overread.core.cells import as_it_was
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.records import Question, Record, one_line
@@ -150,6 +151,6 @@ def _rating(place: str, row: Mapping[str | None, str | list[str] | None]) -> Rat
         raise BadInput(f"{place}: not as many cells as there are columns; export the file again")
     try:
         blank = {name for name in OPTIONAL if not row.get(name)}
-        return Rating.model_validate({name: row[name] for name in COLUMNS if name not in blank})
+        return Rating.model_validate({name: as_it_was(str(row[name])) for name in COLUMNS if name not in blank})
     except ValidationError as error:
         raise BadInput(f"{place}: {one_line(error)}") from None

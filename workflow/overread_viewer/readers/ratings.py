@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+from overread.core.cells import harmless
 from overread.core.records import replacing
 from overread_viewer.readers.database import Database, seconds_between
 
@@ -39,7 +40,7 @@ def as_csv(database: Database) -> str:
     text = io.StringIO()
     table = csv.DictWriter(text, fieldnames=COLUMNS, lineterminator="\n")
     table.writeheader()
-    table.writerows(rows(database))
+    table.writerows({name: harmless(cell) for name, cell in row.items()} for row in rows(database))
     return text.getvalue()
 
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from overread.core.cells import row_as_it_was
 from overread.core.errors import BadInput, unknown
 from overread.core.inputs import regular
 from overread.core.records import Question, content_hash
@@ -144,7 +145,7 @@ def _sheet(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
         with regular(path).open(newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(file)
-            rows = [(table.line_num, {k: v or "" for k, v in row.items() if isinstance(k, str)}) for row in table]
+            rows = [(table.line_num, row_as_it_was(row)) for row in table]
             columns = table.fieldnames or ()
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: not readable as CSV in UTF-8: {error}") from None
