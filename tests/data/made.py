@@ -38,6 +38,7 @@ from overread.core.records import (
     write_substitutes,
     write_trials,
 )
+from overread.settings.image import Image as ImageAspect
 from overread_phantom.source import Phantom
 
 VIEWS = {"mri": "flair-axial", "xray": "frontal"}
@@ -326,7 +327,7 @@ def _trial(
         blocks.append(Block(role="options", text="\n".join(f"{n}. {text}" for n, text in enumerate(options, start=1))))
     instruction = "Answer with the number of one option." if setting.readout == "choice" else "Answer yes or no."
     blocks.append(Block(role="instruction", text=instruction))
-    pictured = setting.shows_the_study
+    pictured = setting[ImageAspect].shows_the_study()
     return Trial(
         dataset=dataset, setting=name, run=run, question=question.question, topic=question.topic, study=study.study,
         patient=study.patient, image_study=shown.study if pictured else None,

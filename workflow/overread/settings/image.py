@@ -58,11 +58,9 @@ class Image(Aspect):
         return {**super().effective(setting), "substitute": self.substitute if matters else 1}
 
     def words(self) -> str:
-        if not self.shown:
-            return "no image"
-        if self.source == "black":
-            return f"{SOURCES['black']} ({self.images})"
         which = f", substitute {self.substitute}" if self.substitute > 1 else ""
+        if not self.shown:
+            return f"no image{which}"
         return f"{SOURCES[self.source]} ({self.images}{which})"
 
     def short(self) -> str:

@@ -34,6 +34,11 @@ class Composed(Section):
         """An aspect: `setting[Image].source`."""
         return cast(A, kind.model_construct(**{name: getattr(self, name) for name in kind.model_fields}))
 
+    def _as_it_matters(self, kind: type[Aspect]) -> Aspect:
+        """An aspect whose fields that do nothing here have their plain value."""
+        aspect = self[kind]
+        return aspect.model_copy(update=aspect.effective(cast("Setting", self)))
+
     @property
     def aspects(self) -> tuple[Aspect, ...]:
         """All aspects, by rank."""
@@ -81,13 +86,15 @@ class Composed(Section):
 
     def words_of(self, kind: type[Aspect]) -> str:
         """What an aspect does, with what goes on from it; of one that itself goes on from another, as a clause."""
-        words = self[kind].words()
+        words = self._as_it_matters(kind).words()
         if kind.qualifies:
             base = next((one for one in self.kinds if one.name == kind.qualifies), None)
             return f"{base.title} is {words}" if base is not None else words
         changed = self.changed().keys()
         more = [
-            self[one].words() for one in self.kinds if one.qualifies == kind.name and changed & one.model_fields.keys()
+            self._as_it_matters(one).words()
+            for one in self.kinds
+            if one.qualifies == kind.name and changed & one.model_fields.keys()
         ]
         return ", ".join([words, *more])
 
@@ -107,7 +114,7 @@ class Composed(Section):
         return [
             text
             for aspect in self.aspects
-            if manner in (None, aspect.manner) and (text := _short_of(aspect, cast("Setting", self)))
+            if manner in (None, aspect.manner) and (text := self._as_it_matters(type(aspect)).short())
         ]
 
     def sort_key(self) -> tuple[Any, ...]:
@@ -140,15 +147,6 @@ class Composed(Section):
 
     def _variants(self) -> list[tuple[str, dict[str, Any]]]:
         return [found for aspect in self.aspects if (found := aspect.variant()) is not None]
-
-
-def _short_of(aspect: Aspect, setting: Setting) -> str:
-    """Of its fields as they matter. What is not plain is told, whatever the aspect says of itself."""
-    effective = aspect.effective(setting)
-    if all(value == plain_value(name) for name, value in effective.items()):
-        return ""
-    found = aspect.model_copy(update=effective)
-    return found.short()
 
 
 def _composed(found: tuple[type[Aspect], ...]) -> type[Composed]:

@@ -116,10 +116,11 @@ def _named(found: Mapping[str, list[Point]]) -> dict[tuple[str, str, str], str]:
             own = members.setdefault((point.dose.name, point.arms, point.rest), [])
             if point.dose.value != plain_value(point.dose.field):
                 own.append(name)
-    names: dict[tuple[str, str, str], str] = {}
-    for key, own in members.items():
+    # Where nothing has more of it than a plain setting has, there is no curve.
+    names = dict.fromkeys((key for key, own in members.items() if not own), "")
+    for key, own in ((key, own) for key, own in members.items() if own):
         shared = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*own, strict=False))
-        stem = "".join(letters[0] for letters in shared).rstrip("-._0123456789") or " ".join(own[-1:])
+        stem = "".join(letters[0] for letters in shared).rstrip("-._0123456789") or own[-1]
         taken = any(other[0] == key[0] and name == stem for other, name in names.items())
         names[key] = f"{stem} ({own[-1]})" if taken else stem
     return names
