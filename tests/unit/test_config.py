@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,9 @@ import pytest
 
 from data.configs import MODELS, small, written
 from overread.config import build, load, load_model, read_yaml
+from overread.config.base import NAME
 from overread.config.kinds import SOURCES
+from overread.config.resolving import value_in_name
 from overread.core.errors import BadConfig, unknown
 
 ROOT = Path(__file__).parents[2]
@@ -285,6 +288,18 @@ def test_a_sweep_makes_a_setting_for_each_value_and_is_inherited(tmp_path: Path)
     assert config.comparisons["hiding-from-2"].settings == ("hidden-from-2", "hidden-swapped-from-2")
     assert config.comparisons["against-open-none"].settings == ("report", "hidden-none")
     assert sum(name.startswith("hiding-") for name in config.comparisons) == 5
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (0.5, "0.5"), (2.0, "2"), (1e-5, "1e-05"), (-0.5, "minus-0.5"), (True, "true"), ("from-0", "from-0"),
+        ([{"blur": 2}, {"crop": 0.1}], "blur-2-crop-0.1"), ([], "none"), (None, "none"), ("A_b", "a-b"),
+    ],
+)  # fmt: skip
+def test_any_swept_value_ends_a_name(value: object, name: str) -> None:
+    assert value_in_name(value) == name
+    assert re.fullmatch(NAME, f"swept-{name}")
 
 
 @pytest.mark.parametrize(

@@ -333,6 +333,27 @@ def test_layer_curves_stand_between_their_two_lines_and_out_of_the_other_figures
     assert [label.get_text() for label in drawn["flips"].axes[0].get_yticklabels()] == ["with", "without"]
 
 
+def test_a_curve_has_a_panel_of_its_measure_over_its_dose(tmp_path: Path, drawn: dict[str, Any]) -> None:
+    """Of layers from which the report is hidden the accuracy is drawn here, and the flips in their own figure."""
+
+    def curve(measure: str, amount: float, rate: float, about: str, dose: str = "blur") -> dict[str, object]:
+        return {
+            "dataset": "xray", "model": "a", "curve": f"{dose}red", "measure": measure, "dose": dose, "amount": amount,
+            "rate": rate, "low": rate - 0.1, "high": rate + 0.1, "observations": 9, "patients": 9, "about": about,
+        }  # fmt: skip
+
+    rows = [curve("accuracy", 2.5, 0.6, "b"), curve("accuracy", 0, 0.9, "a"), curve("flip_rate", 2.5, 0.3, "swap-b")]
+    rows += [curve("flip_rate", 0, 0.4, "swap-a"), curve("flip_rate", 0, 0.5, "hiding-from-0", "attention-from")]
+    flips = [flip(comparison="hiding-from-0")]
+    draw(write_tables(tmp_path, flips=flips, layers=[layer(0, 0.5)], curves=rows), {}, tmp_path)
+    correct, moved = drawn["curves"].axes
+    assert [(axis.get_xlabel(), axis.get_ylabel()) for axis in (correct, moved)] == [
+        ("blur", "Accuracy (%)"), ("blur", "Answers that flip (%)"),
+    ]  # fmt: skip
+    line = next(one for one in correct.lines if one.get_marker() == MARKERS[0])
+    assert (list(line.get_xdata()), [round(float(y), 6) for y in line.get_ydata()]) == ([0, 2.5], [90, 60])
+
+
 def test_the_data_of_the_layer_curves_hold_their_lines_and_the_noise_floor(tmp_path: Path) -> None:
     flips = [flip(comparison="hiding-from-0"), flip(comparison="without", rate=0.12)]
     flips.append(flip(comparison="with", rate=0.04, floor=0.01, floor_low=0.0, floor_high=0.02))

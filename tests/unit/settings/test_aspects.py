@@ -68,7 +68,8 @@ def test_no_two_share_a_name_a_place_or_a_field() -> None:
 
 
 def test_a_setting_of_which_nothing_is_said_is_plain() -> None:
-    assert Setting().changed() == {} and Setting().is_plain() and Setting().short() == [] and not Setting().doses()
+    assert Setting().changed() == {} and Setting().is_plain() and Setting().short() == []
+    assert all(dose.value == plain_value(dose.field) for dose in Setting().doses())
 
 
 @every_aspect
