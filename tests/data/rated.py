@@ -29,8 +29,8 @@ def rating(rater: str, one: Question, chosen: str, **changes: Any) -> dict[str, 
     values = {
         "rater": rater, "subset": "fellows", "dataset": "data", "study": one.study, "patient": one.patient,
         "question": one.question, "place": 1, "chosen": chosen, "agrees": "yes", "relevant": "yes", "confidence": 4,
-        "answerable": "yes", "comment": "", "seconds": "20.5", "started": "2026-01-01T00:00:00Z",
-        "answered": "2026-01-01T00:00:20Z",
+        "answerable": "yes", "comment": "", "seconds": "20.5", "started_at": "2026-01-01T00:00:00Z",
+        "answered_at": "2026-01-01T00:00:20Z",
     }  # fmt: skip
     return {**values, **changes}
 

@@ -32,7 +32,8 @@ def rate(path: Path, questions: list[Question], raters: dict[str, Callable[[int]
                         "patient": one.patient, "question": one.question, "place": number + 1,
                         "chosen": one.answer if right(number) else wrong, "agrees": "yes", "relevant": "yes",
                         "confidence": 4, "answerable": "yes", "comment": "a, \"b\"\nc", "seconds": 12,
-                        "started": "2026-01-01T00:00:00Z", "answered": "2026-01-01T00:00:12Z", "seconds_in_view": "",
+                        "started_at": "2026-01-01T00:00:00Z", "answered_at": "2026-01-01T00:00:12Z",
+                        "seconds_in_view": "",
                     }
                 )  # fmt: skip
 

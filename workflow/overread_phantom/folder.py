@@ -10,7 +10,6 @@ SEMI-SYNTHETIC.txt             marks the folder as made, not scanned; written fi
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from overread.core.csv_files import write_csv
 from overread.core.outputs import OutputFolder
 from overread.core.records import Question, replacing, write_questions
 from overread.sources.shared.marker import mark
@@ -95,8 +95,8 @@ def finish(folder: Path, planted: Sequence[PlantedTumour], questions: Iterable[Q
     """The tables of the whole data set."""
     with OutputFolder(folder, COMMAND).guarding():
         write_questions(questions, folder / "questions.jsonl")
-        _write_csv(folder / METADATA, METADATA_COLUMNS, [_metadata(one) for one in planted])
-        _write_csv(folder / TRUTH, TRUTH_COLUMNS, [_truth(one) for one in planted])
+        write_csv(folder / METADATA, METADATA_COLUMNS, map(_metadata, planted), decimals=None)
+        write_csv(folder / TRUTH, TRUTH_COLUMNS, map(_truth, planted), decimals=None)
 
 
 def volumes(
@@ -196,10 +196,3 @@ def _metadata(planted: PlantedTumour) -> dict[str, Any]:
         "EOR": ("GTR", "STR", "biopsy")[int(rng.integers(3))],
         "Biopsy prior to imaging": "Yes" if rng.random() < 0.1 else "No",
     }
-
-
-def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, fieldnames=list(columns), restval="", lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)

@@ -6,10 +6,8 @@ that one reader serves both. Patient and study numbers begin with 9: the real on
 
 from __future__ import annotations
 
-import csv
 import gzip
 import hashlib
-import io
 import json
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from overread.core.csv_files import csv_text
 from overread.core.errors import BadInput
 from overread.core.outputs import OutputFolder
 from overread.core.records import replacing
@@ -187,11 +186,7 @@ def _places(study: PlantedStudy) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(columns, rows, decimals=None)
 
 
 def _write_gzipped(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

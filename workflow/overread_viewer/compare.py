@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +17,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from overread.core.cells import harmless
+from overread.core.csv_files import csv_text
 from overread.core.records import Question, Trial
 from overread.reporting import words
 from overread_viewer.catalogue import Catalogue
@@ -320,13 +319,10 @@ def _known(text: Any) -> str | None:
 def _csv(catalogue: Catalogue, dataset: str, pairs: Pairs, filters: Filters) -> str:
     """Restricted data leave out everything that says something of a study: what stays is ids, answers and numbers."""
     columns = NUMBER_COLUMNS if catalogue.restricted(dataset) else NUMBER_COLUMNS + TEXT_COLUMNS
-    file = io.StringIO()
-    table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\r\n")
-    table.writeheader()
     questions = catalogue.questions(dataset)
-    for pair in pairs.frame.iloc[pairs.select(filters)].itertuples():
-        table.writerow(_line(pair, questions[str(pair.question)]))
-    return file.getvalue()
+    chosen = pairs.frame.iloc[pairs.select(filters)].itertuples()
+    lines = (_line(pair, questions[str(pair.question)]) for pair in chosen)
+    return csv_text(columns, lines, decimals=None, line_end="\r\n")
 
 
 def _line(pair: Any, question: Question) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overread.core.columns import Column, count, share, text
-from overread.core.csv_files import CsvFile
+from overread.core.csv_files import CsvFile, csv_text
 
 WHERE = "test/made-here.csv"
 FILE = CsvFile(
@@ -25,13 +25,16 @@ def test_rows_are_written_as_lists_or_by_column_with_fixed_decimals(tmp_path: Pa
 
 
 def test_a_row_of_another_length_is_a_defect(tmp_path: Path):
-    with pytest.raises(ValueError, match="a row of 2 cells for 3 columns"):
+    with pytest.raises(ValueError, match="a row of 2 cells for the 3 columns"):
         FILE.write(tmp_path / "t.csv", [["a", 0.5]])
     assert not list(tmp_path.iterdir())
 
 
 def test_text_can_be_guarded_on_its_way_and_numbers_are_not(tmp_path: Path):
-    assert FILE.text([["=1+1", -0.5, 2]], guard=lambda cell: f"'{cell}") == "name,part,many\n'=1+1,-0.500000,2\n"
+    assert (
+        csv_text(FILE.names, [["=1+1", -0.5, 2]], guard=lambda cell: f"'{cell}")
+        == "name,part,many\n'=1+1,-0.500000,2\n"
+    )
 
 
 @given(st.lists(st.tuples(st.text(), st.floats(0, 1), st.integers(0, 10**9))))

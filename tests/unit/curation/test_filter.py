@@ -135,7 +135,7 @@ def test_a_kept_question_leads_back_to_the_sentence_of_the_report():
     (question,), (trail,) = result.questions, result.trail
     assert question.evidence == "It shows thick rim enhancement."
     assert (trail.question, trail.candidate, trail.sections) == (question.question, "s1-03", "findings")
-    assert (trail.request, trail.validator, trail.evidence_score) == ("key", "v", 100.0)
+    assert (trail.author_request, trail.validator, trail.evidence_score) == ("key", "v", 100.0)
 
 
 def test_the_answer_becomes_the_text_of_its_option():

@@ -107,6 +107,14 @@ TOPIC = text("topic", "what the question is about: a finding's name, or location
 STEM = text("stem", "the question's wording, without its options")
 RATER = text("rater", "the rater's name, or `consensus`", blank="a model's row")
 SUBSET = text("subset", "the reader study's name in the config")
+TRIAL = text("trial", "the trial's id, a hash of what reaches the model: equal ids put the same request")
+RUN = Column("run", "which run, from 1", "whole", range=FROM_1)
+VIEW = text("view", "the view's name in the config")
+SECONDS = number("seconds", "how long it took", unit="s", range=FROM_0)
+PROMPT_TOKENS = count("prompt_tokens", "tokens of the prompt, or of all prompts that a row sums", unit="tokens")
+COMPLETION_TOKENS = count(
+    "completion_tokens", "tokens of the response, or of all responses that a row sums", unit="tokens"
+)
 RUNS = Column("runs", "how many runs", "whole", range=FROM_1)
 QUESTIONS = count("questions", "how many questions")
 STUDIES = count("studies", "how many studies")

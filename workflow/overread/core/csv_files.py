@@ -17,6 +17,60 @@ from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.records import replacing
 
+Rows = Iterable[Mapping[str, object] | Sequence[object]]
+Guard = Callable[[str], str]
+
+
+def csv_text(
+    names: Sequence[str],
+    rows: Rows,
+    *,
+    decimals: int | None = 6,
+    delimiter: str = ",",
+    line_end: str = "\n",
+    guard: Guard = str,
+) -> str:
+    """CSV of rows as they come, each a list or a mapping by column; what a mapping lacks, None and NaN are blank.
+
+    decimals  of fractions; None leaves them as Python writes them
+    guard     changes each cell of text, for a file that people open in a spreadsheet
+    """
+    file = io.StringIO(newline="")
+    table = csv.writer(file, delimiter=delimiter, lineterminator=line_end)
+    table.writerow(names)
+    for row in rows:
+        cells = [row.get(name) for name in names] if isinstance(row, Mapping) else list(row)
+        if len(cells) != len(names):
+            raise ValueError(f"a row of {len(cells)} cells for the {len(names)} columns {', '.join(names)}")
+        table.writerow([_cell(value, decimals, guard) for value in cells])
+    return file.getvalue()
+
+
+def write_csv(
+    path: Path,
+    names: Sequence[str],
+    rows: Rows,
+    *,
+    decimals: int | None = 6,
+    delimiter: str = ",",
+    guard: Guard = str,
+) -> None:
+    """`csv_text` as a file, which is there whole or not at all."""
+    text = csv_text(names, rows, decimals=decimals, delimiter=delimiter, guard=guard)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+
+
+def _cell(value: object, decimals: int | None, guard: Guard) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return ""
+        # + 0.0 makes 0 of -0
+        return str(value) if decimals is None else f"{round(value, decimals) + 0.0:.{decimals}f}"
+    return guard(value) if isinstance(value, str) else str(value)
+
 
 class CsvFile:
     """The declaration of a file: where it lies, what it holds, and its columns. Declaring it registers it.
@@ -43,48 +97,9 @@ class CsvFile:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    def write(
-        self,
-        path: Path,
-        rows: Iterable[Mapping[str, object] | Sequence[object]],
-        *,
-        names: Sequence[str] | None = None,
-        guard: Callable[[str], str] = str,
-    ) -> None:
-        """Write `rows` as they come. Whole numbers and text stay as they are; None and NaN are blank.
-
-        names   the columns, where they are not those declared
-        guard   changes each cell of text, for a file that people open in a spreadsheet
-        """
-        with replacing(path) as temporary:
-            temporary.write_text(self.text(rows, names=names, guard=guard), encoding="utf-8", newline="")
-
-    def text(
-        self,
-        rows: Iterable[Mapping[str, object] | Sequence[object]],
-        *,
-        names: Sequence[str] | None = None,
-        guard: Callable[[str], str] = str,
-    ) -> str:
-        """What `write` writes."""
-        names = self.names if names is None else tuple(names)
-        file = io.StringIO(newline="")
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(names)
-        for row in rows:
-            cells = [row.get(name) for name in names] if isinstance(row, Mapping) else list(row)
-            if len(cells) != len(names):
-                raise ValueError(f"{self.path}: a row of {len(cells)} cells for {len(names)} columns")
-            table.writerow([self._cell(value, guard) for value in cells])
-        return file.getvalue()
-
-    def _cell(self, value: object, guard: Callable[[str], str]) -> str:
-        if value is None:
-            return ""
-        if isinstance(value, float):
-            # + 0.0 makes 0 of -0
-            return "" if math.isnan(value) else f"{round(value, self.decimals) + 0.0:.{self.decimals}f}"
-        return guard(value) if isinstance(value, str) else str(value)
+    def write(self, path: Path, rows: Rows, *, names: Sequence[str] | None = None, guard: Guard = str) -> None:
+        """Write `rows` with the declared columns, or with `names` where the file has more of them."""
+        write_csv(path, self.names if names is None else names, rows, decimals=self.decimals, guard=guard)
 
     def read(self, path: Path) -> list[dict[str, str]]:
         """The rows as text by column, so that what is shown is what stands in the file.

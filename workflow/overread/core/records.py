@@ -50,14 +50,14 @@ class Study(Record):
     """
 
     study: str
-    patient: str = Field(description="the cluster of every interval")
+    patient: str
     dataset: str
-    modality: Modality
+    modality: Modality = Field(description="what kind of examination")
     images: dict[str, str] = Field(description="file by series (T1, FLAIR, tumor_segmentation) or view (frontal)")
     report: dict[str, str] = Field(description="text by section: findings, impression")
     labels: dict[str, str] = Field(
         description="truth by topic: for X-rays a finding and positive, negative or uncertain (absent: not mentioned); "
-        "for MRI a question's topic and the text of its right option"
+        "for MRI a question's topic and the text of its correct option"
     )
     attributes: dict[str, str] = Field(
         default_factory=dict, description="what else the source says, by its column name"
@@ -75,8 +75,8 @@ class Question(Record):
     patient: str
     stem: str
     options: tuple[str, ...] = Field(min_length=2, description="as written")
-    answer: str = Field(description="the text of the right option")
-    topic: str = Field(description="a finding's name for X-rays; else location, size, ...")
+    answer: str = Field(description="the text of the correct option")
+    topic: str
     evidence: str = Field(default="", description="the sentence of the report that it came from")
     origin: str = Field(description="what wrote it: grammar, findings, or a model's id")
 
@@ -102,13 +102,13 @@ class Picture(Record):
     """One rendered image of a view of a study: a row of `images.parquet`."""
 
     study: str
-    view: str
+    view: str = Field(description="the view's name in the config")
     order: int = Field(ge=0, description="place among the view's pictures")
     name: str = Field(description="what it shows, for a person: 'FLAIR, axial'")
     path: str = Field(description="PNG, or .nii.gz of a volume, relative to the dataset's folder")
     pixels: str = Field(description="SHA-256 of mode, size and pixel bytes; of a volume `images.volume_file.digest`")
-    width: int = Field(ge=1)
-    height: int = Field(ge=1)
+    width: int = Field(ge=1, description="in pixels")
+    height: int = Field(ge=1, description="in pixels")
     depth: int | None = Field(default=None, ge=1, description="slices of a volume; none for a flat picture")
     affine: tuple[float, ...] | None = Field(
         default=None,
@@ -119,8 +119,8 @@ class Picture(Record):
     caption: Literal["before", "after"] = Field(
         default="before", description="where its name stands in a prompt that shows several pictures"
     )
-    series: str
-    plane: str | None = None
+    series: str = Field(description="the series or view of the study that it shows")
+    plane: str | None = Field(default=None, description="axial, coronal or sagittal, of a slice")
     slice_index: int | None = Field(default=None, description="index on the grid that chose it")
     position_mm: float | None = Field(default=None, description="along the plane's normal, patient coordinates (LPS)")
     chosen_by: str | None = Field(default=None, description="the rule that chose the slice")
@@ -133,10 +133,10 @@ class Substitute(Record):
 
     study: str
     patient: str
-    substitute: str
-    substitute_patient: str
-    why: str
-    topic: str = Field(default="", description="the one topic whose questions it is for; empty for all")
+    substitute: str = Field(description="the study whose image replaces the study's own")
+    substitute_patient: str = Field(description="that study's patient")
+    why: str = Field(description="the reason")
+    topic: str = ""
     number: int = Field(default=1, ge=1, description="which of a study's substitutes, from 1")
 
     @property
@@ -177,25 +177,27 @@ class Trial(Record):
     study: str
     patient: str
     image_study: str | None = Field(description="whose image is shown; none for black and for no image")
-    image_patient: str | None
+    image_patient: str | None = Field(description="that study's patient")
     label: str | None = Field(description="Study.labels[topic] of the study")
     image_label: str | None = Field(description="Study.labels[topic] of the image's study")
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...] = Field(
+        description="the prompt in its order: texts with their role, images with their pixel hash"
+    )
     options: tuple[str, ...] = Field(description="in the order shown")
     permutation: tuple[int, ...] = Field(description="place shown -> place as written")
-    answer: int = Field(ge=0, description="place shown of the right option")
-    readout: Readout
+    answer: int = Field(ge=0, description="place shown of the correct option, from 0")
+    readout: Readout = Field(description="how the answer is read")
     attention: str = Field(default="none", description="none, from-L or only-L: where the report is hidden")
     report_label: str | None = Field(
         default=None,
-        description="the right option by the report as shown, which may be another study's; none where it says nothing "
-        "of it, as a neutral text does. Not given: the study's own wherever there is a report",
+        description="the correct option by the report as shown, which may be another study's; none where it says "
+        "nothing of it, as a neutral text does. Not given: the study's own wherever there is a report",
     )
     dropped: tuple[str, ...] = Field(default=(), description="sentences that were taken out of the report")
     controls: dict[str, str] = Field(
         default_factory=dict, description="what else of the setting reaches the model beside the blocks, by name"
     )
-    restricted: bool
+    restricted: bool = Field(description="may not leave this machine for an endpoint that the config does not attest")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -230,17 +232,17 @@ class Response(Record):
     model: str
     setting: str
     run: int
-    text: str
-    status: Status
-    answer: int | None = Field(description="place shown of the option given; only with status answered")
+    text: str = Field(description="what the model wrote, as it wrote it")
+    status: Status = Field(description="what the response is: only `answered` gives an option")
+    answer: int | None = Field(description="place shown of the option given, from 0; only with status answered")
     choice: int | None = Field(description="the same option's place as written")
     logprobs: tuple[float, ...] | None = Field(default=None, description="log-probability by place shown")
-    finish_reason: str | None = None
+    finish_reason: str | None = Field(default=None, description="why the model stopped, in the back end's words")
     prompt_tokens: int | None = None
-    image_tokens: int | None = None
+    image_tokens: int | None = Field(default=None, description="tokens of the prompt that stand for images")
     completion_tokens: int | None = None
     seconds: float | None = None
-    error: str | None = None
+    error: str | None = Field(default=None, description="why the request failed or was not put")
 
     @model_validator(mode="after")
     def _never_guessed(self) -> Self:
@@ -405,12 +407,10 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def write_substitutes(substitutes: Iterable[Substitute], path: Path) -> None:
-    import csv
+    from overread.core.csv_files import write_csv
 
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, fieldnames=list(Substitute.model_fields), lineterminator="\n")
-        table.writeheader()
-        table.writerows(one.model_dump() for one in sorted(substitutes, key=_substitute_order))
+    ordered = sorted(substitutes, key=_substitute_order)
+    write_csv(path, list(Substitute.model_fields), (one.model_dump() for one in ordered))
 
 
 def _substitute_order(one: Substitute) -> tuple[str, str, int]:

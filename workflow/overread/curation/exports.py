@@ -5,7 +5,6 @@ The folders' names hold a hyphen so that, run from the release, none of them hid
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import jinja2
 
 from overread.config.curation import Release
 from overread.core.cells import harmless
+from overread.core.csv_files import write_csv
 from overread.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -79,18 +79,16 @@ def _vlmevalkit(task: str, released: Sequence[Released], folder: Path, most: int
     """A TSV a order: index, question, a column an option, the letter of the answer, category, pictures by path."""
     folder.mkdir()
     for name, shuffled in ((task, True), (f"{task}_as_written", False)):
-        with (folder / f"{name}.tsv").open("w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file, delimiter="\t", lineterminator="\n")
-            pictures = ["image_path"] if any(one.pictures for one in released) else []
-            letters = list(LETTERS[:most])
-            table.writerow(["index", "id", "study", "category", "question", *letters, "answer", *pictures])
-            for index, one in enumerate(released):
-                options = one.options if shuffled else one.question.options
-                place = one.answer_index if shuffled else one.question.answer_index
-                row = [str(index), one.question.question, one.question.study, one.question.topic, one.question.stem]
-                row += [_not_missing(option) for option in options] + [""] * (most - len(options))
-                row += [LETTERS[place], *([_paths(one.pictures)] if pictures else [])]
-                table.writerow([harmless(cell) for cell in row])
+        pictures = ["image_path"] if any(one.pictures for one in released) else []
+        names = ["index", "id", "study", "category", "question", *LETTERS[:most], "answer", *pictures]
+        rows = []
+        for index, one in enumerate(released):
+            options = one.options if shuffled else one.question.options
+            place = one.answer_index if shuffled else one.question.answer_index
+            row = [str(index), one.question.question, one.question.study, one.question.topic, one.question.stem]
+            row += [_not_missing(option) for option in options] + [""] * (most - len(options))
+            rows.append([*row, LETTERS[place], *([_paths(one.pictures)] if pictures else [])])
+        write_csv(folder / f"{name}.tsv", names, rows, delimiter="\t", guard=harmless)
 
 
 def _not_missing(option: str) -> str:

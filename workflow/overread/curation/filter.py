@@ -7,11 +7,13 @@ Stages in their order: the validator's tag, the code checks, the keywords, the d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 from overread.core.cells import harmless
+from overread.core.columns import QUESTION, STUDY, number, text
+from overread.core.csv_files import CsvFile
 from overread.core.errors import BadInput
 from overread.core.records import Question, Record, Study, replacing
 from overread.curation.candidates import Candidate, Wording
@@ -60,12 +62,31 @@ class Trail:
     candidate: str
     study: str
     origin: str
-    request: str
+    author_request: str
     validator: str
     rewritten: bool
     sections: str
     evidence_score: float
     evidence: str
+
+
+TRAIL = CsvFile(
+    "<dataset>/questions/trail.csv",
+    "Where each question that was kept came from.",
+    (
+        QUESTION,
+        text("candidate", "the id of what its author wrote"),
+        STUDY,
+        text("origin", "what wrote it: grammar, findings, or a model's id"),
+        text("author_request", "the request key under which the author's answer is kept"),
+        text("validator", "the model that checked it", blank="none did"),
+        text("rewritten", "whether the validator changed it", values=("True", "False")),
+        text("sections", "the report's sections that its evidence stands in, joined by `+`"),
+        number("evidence_score", "how well the evidence fits the report", unit="per cent", range=(0, 100)),
+        text("evidence", "the sentence of the report that it came from"),
+    ),
+    decimals=1,
+)
 
 
 @dataclass(frozen=True)
@@ -148,9 +169,9 @@ def _checked(check: Check, rules: Rules, one: Candidate) -> str | None:
 def _keyword(keywords: Keywords, asked: Wording) -> str | None:
     parts = {"stem": (asked.stem,), "options": asked.options, "answer": (asked.answer,)}
     for name in keywords.look_in:
-        for text in parts[name]:
-            if found := hits(text, keywords.terms, keywords.but):
-                return f"{found[0]!r} in {text!r}"
+        for part in parts[name]:
+            if found := hits(part, keywords.terms, keywords.but):
+                return f"{found[0]!r} in {part!r}"
     return None
 
 
@@ -190,7 +211,7 @@ def _trail(one: Candidate, question: Question, grounds: Grounds) -> Trail:
         candidate=one.name,
         study=one.study,
         origin=one.origin,
-        request=one.request,
+        author_request=one.request,
         validator=one.validator or "",
         rewritten=one.rewritten,
         sections="+".join(grounds.sections),
@@ -208,10 +229,4 @@ def write_rejected(rejected: Iterable[Rejected], path: Path) -> None:
 
 def write_trail(trail: Sequence[Trail], path: Path) -> None:
     """A row a kept question, in the order of the questions' file."""
-    import csv
-
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, fieldnames=[field.name for field in fields(Trail)], lineterminator="\n")
-        table.writeheader()
-        for one in sorted(trail, key=lambda one: (one.study, one.question)):
-            table.writerow({name: harmless(str(value)) for name, value in asdict(one).items()})
+    TRAIL.write(path, (asdict(one) for one in sorted(trail, key=lambda one: (one.study, one.question))), guard=harmless)

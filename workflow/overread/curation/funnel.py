@@ -6,12 +6,23 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from overread.core.columns import count, text
+from overread.core.csv_files import CsvFile
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
-from overread.core.records import replacing
 from overread.curation.filter import Count
 
-COLUMNS = ("stage", "rule", "in", "dropped", "out")
+FUNNEL = CsvFile(
+    "<dataset>/questions/funnel.csv",
+    "How many questions came to each rule and how many it dropped, in the order of the rules.",
+    (
+        text("step", "the step of the making of questions that has the rule"),
+        text("rule", "the rule", blank="the step has none"),
+        count("in", "questions that came to it"),
+        count("dropped", "questions that it dropped"),
+        count("out", "questions that it left: they go into the next row"),
+    ),
+)
 LABELS = {
     "generated": "written", "validation": "validator", "checks": "code check", "keywords": "keyword",
     "duplicates": "duplicate", "kept": "kept",
@@ -20,10 +31,7 @@ LABELS = {
 
 def write_funnel(funnel: Sequence[Count], path: Path) -> None:
     """`funnel.csv`: a row a rule in the order they are applied; what goes out of one goes into the next."""
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(COLUMNS)
-        rows.writerows([one.stage, one.rule, one.came, one.dropped, one.left] for one in funnel)
+    FUNNEL.write(path, ([one.stage, one.rule, one.came, one.dropped, one.left] for one in funnel))
 
 
 def read_funnel(path: Path) -> list[Count]:
@@ -31,7 +39,7 @@ def read_funnel(path: Path) -> list[Count]:
     try:
         with regular(path).open(newline="", encoding="utf-8") as file:
             table = csv.DictReader(file)
-            return [Count(row["stage"], row["rule"], int(row["in"]), int(row["dropped"])) for row in table]
+            return [Count(row["step"], row["rule"], int(row["in"]), int(row["dropped"])) for row in table]
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; it should be the funnel of the filter") from None
     except (KeyError, ValueError) as error:
@@ -69,8 +77,8 @@ def draw_funnel(funnel: Sequence[Count], out: Path, name: str = "funnel") -> Non
         axes.grid(axis="x", color=FAINT, linewidth=0.6)
         axes.set_title("From what was written to what is kept")
         cells = [(one.stage, one.rule, str(one.came), str(one.dropped), str(one.left)) for one in shown]
-        rows = [dict(zip(COLUMNS, cell, strict=True)) for cell in cells]
-        save(figure, rows, COLUMNS, out, f"{name}-figure")
+        rows = [dict(zip(FUNNEL.names, cell, strict=True)) for cell in cells]
+        save(figure, rows, FUNNEL.names, out, f"{name}-figure")
 
 
 def _label(one: Count) -> str:

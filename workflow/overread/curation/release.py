@@ -13,7 +13,6 @@ The same input gives the same bytes. Evidence is text of the report, so it is le
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 from overread.config.curation import Release
 from overread.core.cells import harmless
+from overread.core.csv_files import write_csv
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.outputs import OutputFolder, replacing_folder, sha256
@@ -110,11 +110,8 @@ def _write_questions(section: Release, released: Sequence[Released], folder: Pat
     schema = pa.schema([(name, kinds.get(name, text)) for name in rows[0]])
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "questions.parquet", compression="zstd")
     most = max(len(one.question.options) for one in released)
-    with (folder / "questions.csv").open("w", newline="", encoding="utf-8") as file:
-        flat = [_flat(row, most) for row in rows]
-        table = csv.DictWriter(file, fieldnames=list(flat[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(flat)
+    flat = [_flat(row, most) for row in rows]
+    write_csv(folder / "questions.csv", list(flat[0]), flat, decimals=None)
 
 
 def _flat(row: Mapping[str, Any], most: int) -> dict[str, Any]:
@@ -130,10 +127,7 @@ def _flat(row: Mapping[str, Any], most: int) -> dict[str, Any]:
 
 
 def _write_positions(released: Sequence[Released], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(("order", "position", "questions", "share"))
-        table.writerows([order, place, count, f"{share:.6f}"] for order, place, count, share in positions(released))
+    write_csv(path, ("order", "position", "questions", "share"), positions(released))
 
 
 def _write_lines(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -8,7 +8,6 @@ given, never guessed. Sheets are CSV with a line a question, to be filled in wit
 from __future__ import annotations
 
 import csv
-import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from overread.core.cells import harmless, row_as_it_was
+from overread.core.csv_files import csv_text
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.records import Question, Record, content_hash, one_line, replacing
@@ -278,11 +278,7 @@ def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[str]]) -> No
 
 def _text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """CSV; a row that is shorter than the head is filled up."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([*map(harmless, row), *([""] * (len(head) - len(row)))] for row in rows)
-    return text.getvalue()
+    return csv_text(head, ([*row, *([""] * (len(head) - len(row)))] for row in rows), guard=harmless)
 
 
 def _most_options(questions: Sequence[Question]) -> int:

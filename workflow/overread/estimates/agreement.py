@@ -7,7 +7,6 @@ because everybody always gave one and the same value or there is nothing to comp
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from overread.core.columns import count, number, text
-from overread.core.records import replacing
+from overread.core.csv_files import CsvFile
 
 Ratings = Mapping[str, Mapping[str, str]]
 """rater -> item -> value; an item that a rater did not rate is absent."""
@@ -28,6 +27,9 @@ ITEMS = count("items", "how many items they were compared on")
 VALUE = number("value", "the statistic's value", range=(-1, 1), blank="not defined, as `note` says")
 NOTE = text("note", "why the value is blank", blank="it is not")
 COLUMNS = (STATISTIC, RATED_BY, ITEMS, VALUE, NOTE)
+AGREEMENT = CsvFile(
+    "agreement.csv", "How far the people agree who looked through questions: `overread questions agreement`.", COLUMNS
+)
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,7 @@ def agreement(ratings: Ratings, *, values: Sequence[str] | None = None, level: L
 
 
 def write_agreement(rows: Sequence[Agreement], path: Path) -> None:
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow([column.name for column in COLUMNS])
-        for row in rows:
-            value = "" if row.value is None else f"{row.value:.6f}"
-            table.writerow([row.statistic, row.rated_by, row.items, value, row.note])
+    AGREEMENT.write(path, [vars(row) for row in rows])
 
 
 def _pair(ratings: Ratings, one: str, two: str, known: Sequence[str]) -> list[Agreement]:

@@ -30,21 +30,25 @@ class Rating(Record):
     """A line of `ratings.csv`: one person's answer to one question, and their view of it."""
 
     rater: str = Field(min_length=1)
-    subset: str = Field(description="the reader study's name")
+    subset: str
     dataset: str
     study: str
     patient: str
     question: str
-    place: int = Field(ge=1, description="in the rater's order")
-    chosen: str = Field(description="text of the option; empty: can't tell")
-    agrees: YesNo = Field(description="with the given answer, which is shown after the own one")
-    relevant: YesNo
-    confidence: int = Field(ge=1, le=5)
-    answerable: YesNo = Field(description="from the images")
-    comment: str
+    place: int = Field(ge=1, description="the question's place in the rater's order, from 1")
+    chosen: str = Field(description="text of the option that the rater chose; empty: can't tell")
+    agrees: YesNo = Field(description="whether the rater agrees with the reference answer, shown after the rater's own")
+    relevant: YesNo = Field(description="whether the rater found the question relevant")
+    confidence: int = Field(
+        ge=1, le=5, description="how sure the rater was, from 1 to 5: of a question, or the mean over questions"
+    )
+    answerable: YesNo = Field(
+        description="whether the rater found it answerable from the images, or the share of questions"
+    )
+    comment: str = Field(description="what the rater wrote about the question")
     seconds: float = Field(ge=0, allow_inf_nan=False)
-    started: str
-    answered: str
+    started_at: str = Field(description="when the question was first seen, UTC")
+    answered_at: str = Field(description="when the own answer was stored, UTC")
     seconds_in_view: float | None = Field(
         default=None, ge=0, allow_inf_nan=False, description="how long the page was in front; blank if it is not known"
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from overread.core.columns import PATIENT, STUDY, text
+from overread.core.csv_files import CsvFile
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
 from overread.core.outputs import OutputFolder
@@ -19,7 +20,16 @@ from overread.images.volume import BadFile
 if TYPE_CHECKING:
     from overread.config import View
 
-REJECTED_COLUMNS = ("study", "patient", "stage", "reason")
+REJECTED = CsvFile(
+    "<dataset>/studies_rejected.csv",
+    "The studies that could not be used.",
+    (
+        STUDY,
+        PATIENT,
+        text("stage", "the stage that left it out", values=("studies", "images")),
+        text("reason", "why it could not be used"),
+    ),
+)
 
 
 def write_views(study: Study, views: Mapping[str, View], path: Path, masks: str = "") -> str | None:
@@ -78,10 +88,7 @@ def index_images(studies: Iterable[Study], images: Path, out: Path, rejected: Pa
             pictures.extend(rendered if problem is None else [])
         if problem is not None:
             refused.append({"study": study.study, "patient": study.patient, "stage": stage, "reason": problem})
-    with replacing(rejected) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, fieldnames=REJECTED_COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(refused)
+    REJECTED.write(rejected, refused)
     if len(refused) == count:
         first = f"; the first: {refused[0]['study']}: {refused[0]['reason']}" if refused else ""
         raise BadInput(f"{images}: none of {count} studies can be used{first}")

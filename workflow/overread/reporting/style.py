@@ -6,13 +6,13 @@ is told by its marker too, so the figures survive a black-and-white print.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from overread.core.csv_files import write_csv
 from overread.core.records import replacing
 from overread.reporting.rows import Row
 
@@ -95,7 +95,4 @@ def save_pages(figures: Sequence[Figure], rows: Sequence[Row], columns: Sequence
             figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
         with replacing(out / f"{page}.png") as temporary:
             figure.savefig(temporary, format="png", metadata={"Software": None})
-    with replacing(out / f"{name}.csv") as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(columns), lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(out / f"{name}.csv", columns, rows)

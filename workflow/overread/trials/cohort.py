@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from overread.core.columns import PATIENT, STUDY, count, text
+from overread.core.csv_files import CsvFile
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
-from overread.core.records import read_questions, read_studies, read_substitutes, replacing
+from overread.core.records import read_questions, read_studies, read_substitutes
 
 MODALENS = {
     # The test split of MIMIC-CXR-JPG 2.1.0, by its metadata and split tables.
@@ -37,6 +38,22 @@ class LeftOut(NamedTuple):
     study: str
     patient: str
     why: str
+
+
+COHORT = CsvFile(
+    "<dataset>/cohort.csv",
+    "How many patients, studies, images, questions and paired trials there are at each step, beside a paper's.",
+    (
+        text("what", "what is counted"),
+        count("counted", "how many there are here"),
+        count("paper", "how many the paper had", blank="the paper does not say, or is not named"),
+    ),
+)
+LEFT_OUT = CsvFile(
+    "<dataset>/cohort_left_out.csv",
+    "The studies that are no case.",
+    (STUDY, PATIENT, text("why", "the reason")),
+)
 
 
 def cohort(folder: Path, paper: str | None = None) -> tuple[list[Step], list[LeftOut]]:
@@ -79,13 +96,6 @@ def cohort(folder: Path, paper: str | None = None) -> tuple[list[Step], list[Lef
             why = "no substitute" if asked[study.study] else "no question about it"
         left_out.append(LeftOut(study.study, study.patient, why))
     return steps, left_out
-
-
-def write_rows(rows: Iterable[Step | LeftOut], kind: type[Step | LeftOut], path: Path) -> None:
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(kind._fields)
-        table.writerows(["" if value is None else value for value in row] for row in rows)
 
 
 def _rows(path: Path, *columns: str) -> list[dict[str, str]]:

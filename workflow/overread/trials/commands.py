@@ -57,7 +57,7 @@ def cohort_command(
     from collections import Counter
 
     from overread.core.errors import BadInput, unknown
-    from overread.trials.cohort import PAPERS, LeftOut, Step, cohort, write_rows
+    from overread.trials.cohort import COHORT, LEFT_OUT, PAPERS, cohort
 
     if paper is not None and paper not in PAPERS:
         raise BadInput(f"--paper: {unknown('paper', paper, PAPERS)}")
@@ -68,9 +68,9 @@ def cohort_command(
     for why, count in sorted(Counter(one.why for one in lost).items()):
         typer.echo(f"no case: {count:,} studies: {why}")
     if out is not None:
-        write_rows(steps, Step, out)
+        COHORT.write(out, steps)
     if left_out is not None:
-        write_rows(lost, LeftOut, left_out)
+        LEFT_OUT.write(left_out, lost)
 
 
 @app.command("build")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 from overread.core.cells import harmless
+from overread.core.csv_files import csv_text
 from overread.core.records import replacing
 from overread_viewer.readers.database import Database, seconds_between
 
 COLUMNS = (
     "rater", "subset", "dataset", "study", "patient", "question", "place", "chosen", "agrees", "relevant", "confidence",
-    "answerable", "comment", "seconds", "started", "answered", "seconds_in_view",
+    "answerable", "comment", "seconds", "started_at", "answered_at", "seconds_in_view",
 )  # fmt: skip
 
 
@@ -29,6 +28,7 @@ def rows(database: Database) -> list[dict[str, str]]:
         values |= {"subset": subset, "dataset": dataset, "chosen": chosen}
         values |= {name: "yes" if row[name] else "no" for name in ("agrees", "relevant", "answerable")}
         values |= {"seconds": f"{seconds_between(row['started'], row['answered']):.1f}"}
+        values |= {"started_at": row["started"], "answered_at": row["answered"]}
         in_view = row["seconds_in_view"]
         values |= {"seconds_in_view": "" if in_view is None else f"{in_view:.1f}"}
         found.append({name: str(values[name]) for name in COLUMNS})
@@ -37,11 +37,7 @@ def rows(database: Database) -> list[dict[str, str]]:
 
 def as_csv(database: Database) -> str:
     """The text of ratings.csv: the same rows give the same bytes."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, fieldnames=COLUMNS, lineterminator="\n")
-    table.writeheader()
-    table.writerows({name: harmless(cell) for name, cell in row.items()} for row in rows(database))
-    return text.getvalue()
+    return csv_text(COLUMNS, rows(database), guard=harmless)
 
 
 def export(database: Database, path: Path) -> int:

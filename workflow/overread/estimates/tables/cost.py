@@ -8,7 +8,19 @@ from pathlib import Path
 import pandas as pd
 
 from overread.core.account import Cost, read_cost, summed
-from overread.core.columns import DATASET, FROM_0, MODEL, RUNS, SETTING, count, number, text
+from overread.core.columns import (
+    COMPLETION_TOKENS,
+    DATASET,
+    FROM_0,
+    MODEL,
+    PROMPT_TOKENS,
+    RUNS,
+    SECONDS,
+    SETTING,
+    count,
+    number,
+    text,
+)  # fmt: skip
 from overread.estimates.spec import Cell
 from overread.estimates.tables import Table
 
@@ -22,11 +34,11 @@ TABLE = Table(
             column.but(blank=NO_RECORD)
             for column in (
                 count("requests", "answers as they were given; one kept from an earlier job counts in that job"),
-                count("prompt_tokens", "tokens of all prompts", unit="tokens"),
+                PROMPT_TOKENS,
                 count("prefilled_tokens", "those that went through the model; the rest was shared", unit="tokens"),
-                count("completion_tokens", "tokens of all responses", unit="tokens"),
+                COMPLETION_TOKENS,
                 count("images_encoded", "pictures that went through the model's image encoder"),
-                number("seconds", "how long answering took", unit="s", range=FROM_0),
+                SECONDS,
                 text("device", "what it ran on"),
                 count("gpus", "how many GPUs it ran on"),
                 number("gpu_hours", "GPUs times hours", unit="h", range=FROM_0),

@@ -14,7 +14,18 @@ import numpy as np
 import pandas as pd
 
 from overread.config import Setting, Statistics
-from overread.core.columns import DATASET, DIFFERENCE, HIGH, LOW, MODEL, PATIENTS, QUESTIONS, SETTING, text
+from overread.core.columns import (
+    DATASET,
+    DIFFERENCE,
+    HIGH,
+    LOW,
+    MODEL,
+    PATIENTS,
+    QUESTIONS,
+    SETTING,
+    VIEW,
+    text,
+)  # fmt: skip
 from overread.core.records import content_hash
 from overread.estimates.bootstrap import IntArray, Interval, Ratio, weighted_ratios
 from overread.estimates.scored import CellKey, code_patients
@@ -29,7 +40,7 @@ TABLE = Table(
     __name__,
     __doc__,
     (
-        DATASET, MODEL, text("view", "the view that the family shows"),
+        DATASET, MODEL, VIEW,
         text("shown", "`question`, `report`, `image` or `both`; in a row of a difference, what is added to what"),
         SETTING,
         *(

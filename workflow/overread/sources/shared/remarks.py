@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from overread.core.records import Study, replacing
+from overread.core.columns import count, text
+from overread.core.csv_files import CsvFile
+from overread.core.records import Study
+
+REMARKS = CsvFile(
+    "<dataset>/studies_remarks.csv",
+    "What is odd in a data set's files, and what became of it.",
+    (
+        text("file", "the file that it is about"),
+        text("key", "the study or image, or `row 7` where it has no name"),
+        text("remark", "what is odd, and what became of it"),
+    ),
+)
+COUNTS = CsvFile(
+    "<dataset>/studies_counts.csv",
+    "How many images, studies and patients there are at each step of reading a data set.",
+    (text("what", "what is counted"), count("count", "how many there are")),
+)
 
 
 @dataclass(frozen=True)
@@ -45,13 +61,6 @@ class Remarks:
         """Both as CSV; the remarks sorted by file and key, the counts in the order in which they were made."""
         if remarks is not None:
             ordered = sorted((asdict(row) for row in self.rows), key=lambda row: tuple(row.values()))
-            _write(remarks, ["file", "key", "remark"], ordered)
+            REMARKS.write(remarks, ordered)
         if counts is not None:
-            _write(counts, ["what", "count"], [{"what": what, "count": number} for what, number in self.counts.items()])
-
-
-def _write(path: Path, columns: list[str], rows: Iterable[dict[str, object]]) -> None:
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, fieldnames=columns, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
+            COUNTS.write(counts, self.counts.items())
