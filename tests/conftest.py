@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["lacking", "pytester"]
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+settings.register_profile("any pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any pace")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -53,9 +53,10 @@ def keep_waiting(executor: type[Any]) -> None:
 def group_afresh(dag: type[Any]) -> None:
     """Change Snakemake's class of the DAG: what was put into groups before is forgotten when groups are formed.
 
-    Snakemake 9.27.1 keeps the groups that it has merged by `group-components`, and merges them once more each time that
-    it forms groups, as it does after every checkpoint: in the end all studies were one job. No group of such a kind may
-    be at work when that happens: `view_indices` sees to it.
+    Snakemake 9.27.1 keeps the groups that it has merged, and goes on with them each time that it forms groups, as it
+    does after every checkpoint. Those of `group-components` are merged once more: in the end all studies were one job.
+    To the others, a job that joins later is never assigned: Snakemake ends in a KeyError when that job is due. Groups
+    at work stay as they are, but none of the first kind may be at work then: `view_indices` sees to it.
     """
     if getattr(dag, "groups_afresh", False):
         return
@@ -66,10 +67,10 @@ def group_afresh(dag: type[Any]) -> None:
     def update_groups(self: Any) -> None:
         settings = self.workflow.group_settings
         made = self.group_job_factory.cache
-        for group, jobs in list(made):
-            parent = self.workflow.parent_groupids.get(group, group)
-            if settings.group_components.get(parent, 1) > 1:
-                del made[group, jobs]
+        for key, group in list(made.items()):
+            parent = self.workflow.parent_groupids.get(key[0], key[0])
+            if settings.group_components.get(parent, 1) > 1 or group not in self._running:
+                del made[key]
         form(self)
 
     dag.update_groups = update_groups
