@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from monai.losses import DiceLoss
+from overread.images.segmentation.labels import ET, TC, WT, dice, read_labels, to_regions
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from overread.config import SwinUnetr, UcsfPdgm
@@ -33,7 +34,6 @@ from overread.core.records import Study, write_studies
 from overread.images.files import BRAIN, TUMOUR, StudyFiles
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.images.segmentation.inputs import read_inputs
-from overread.images.segmentation.labels import ET, TC, WT, dice, read_labels, to_regions
 from overread.images.segmentation.networks import METHODS
 from overread.images.volume import read_volume
 from overread.sources import ucsf_pdgm
