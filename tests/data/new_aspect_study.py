@@ -83,6 +83,8 @@ def after_the_models(results: Path) -> dict[str, Any]:
     xray = made.SETTINGS["xray"]
     xray |= {f"shrunk-{share}": {**xray["xray"], "shrink": share} for share in (0.25, 0.5)}
     xray |= {f"shrunk-{share}-swapped": {**xray["xray-swapped"], "shrink": share} for share in (0.25, 0.5)}
+    xray["question-only"] = {"readout": "yes-no"}
+    xray["shrunk-question"] = {"readout": "yes-no", "shrink": 0.5}
     made.COMPARISONS |= {
         f"swap-{share}": {"flips": [f"shrunk-{share}", f"shrunk-{share}-swapped"]} for share in (0.25, 0.5)
     }
@@ -97,7 +99,7 @@ def after_the_models(results: Path) -> dict[str, Any]:
     comparisons = TablesSpec.model_validate(made.tables_spec(spec)).comparisons
     question = sorted(catalogue.questions("xray"))[0]
     by_name = {one.setting: one for one in twins(catalogue, "xray", "xray", 1, question)}
-    curves = read(results / "tables", "curves")
+    curves, modality = (read(results / "tables", name) for name in ("curves", "modality"))
     wide = (results / "tables" / "accuracy_wide.csv").read_text().splitlines()
     page = html.unescape((results / "report.html").read_text())
     return {
@@ -106,6 +108,7 @@ def after_the_models(results: Path) -> dict[str, Any]:
         "conditions": {name: condition_of(one, catalogue.spec) for name, one in settings.items() if "shrunk" in name},
         "plain": condition_of(settings["xray"], catalogue.spec),
         "tested": {name: is_tested(one, settings) for name, one in comparisons.items() if "sw" in name},
+        "modality": [one["setting"] for one in modality if "shrunk" in one["setting"]],
         "contrast": contrast(settings["shrunk-0.5"], settings["shrunk-0.5-swapped"]),
         "twin": [by_name["shrunk-0.5"].aspects, by_name["shrunk-0.5"].changes],
         "curves": sorted(

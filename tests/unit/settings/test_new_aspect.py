@@ -63,7 +63,7 @@ def test_it_never_lands_in_a_plain_cell_and_no_verdict_rests_on_it(told: dict[st
     assert told["plain"] == "own"
     assert set(told["conditions"].values()) == {None}
     assert told["tested"]["swap-without-report"] and not told["tested"]["swap-0.5"]
-    assert told["contrast"] == "other"
+    assert told["contrast"] == "other" and told["modality"] == []
 
 
 def test_its_sweep_is_a_curve_of_accuracy_and_of_flips_from_the_plain_setting_on(told: dict[str, Any]) -> None:

@@ -50,6 +50,8 @@ TABLE = Table(
     ),
     lambda run: modality_table(run.cells, run.spec.settings, run.spec.statistics),
 )  # fmt: skip
+ALIKE = ("images", "report", "warning", "attention", "order", "options", "readout", "questions")
+"""Fields that a family may have changed. What else a setting does, `shown` does not say: it has no row."""
 SHOWN = {(False, False): "question", (False, True): "report", (True, False): "image", (True, True): "both"}
 """Whether image and report are shown -> the name of it."""
 ADDED = {"image added to the question": ("image", "question"), "image added to the report": ("both", "report")}
@@ -83,9 +85,7 @@ def modality_table(
 def _families(settings: Mapping[str, Setting]) -> list[tuple[str, dict[str, str]]]:
     """View and settings, by what they show, of each family; the first by name where two settings are the same."""
     plain = {
-        name: one
-        for name, one in settings.items()
-        if one[Image].source == "own" and one[Report].report in ("none", "full")
+        name: one for name, one in settings.items() if one[Report].report in ("none", "full") and one.is_plain(*ALIKE)
     }
     groups: dict[str, dict[tuple[str, bool], str]] = {}
     for name, one in plain.items():
