@@ -90,6 +90,16 @@ class ViewSection(Section):
         return False
 
     @property
+    def single(self) -> int:
+        """How many of its pictures are one slice of one series each."""
+        return 0
+
+    @property
+    def gathered(self) -> int:
+        """How many of its pictures gather what single slices show, one each."""
+        return 0
+
+    @property
     def levels(self) -> tuple[tuple[Plane, SliceChoice], ...]:
         """The slices that it shows, so that a file is cut for all views in one go."""
         return ()

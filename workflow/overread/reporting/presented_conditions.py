@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from overread.config import Setting
+from overread.config import Setting, ViewSection
+from overread.config.kinds import VIEWS
 from overread.reporting.presented import DASH, Cell, Column, Presented, make, text
 from overread.reporting.rows import Row, number, ordered, where
 from overread.reporting.words import SPACE, interval, signless
@@ -97,14 +98,19 @@ def condition_of(setting: Setting, spec: Mapping[str, Any]) -> str | None:
     changed = {name: value for name, value in setting.changed().items() if name not in ("images", *MANNERS)}
     for changes, with_image, without in BY_CHANGE:
         if changes == changed:
-            montage = with_image == "own" and _view(setting, spec).get("kind") == "montage"
+            montage = with_image == "own" and _gathered(setting, spec) > 0
             return ("montage" if montage else with_image) if setting[Image].shown else without
     return None
 
 
-def _view(setting: Setting, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    view: Mapping[str, Any] = (spec.get("views") or {}).get(setting.view(setting[Image].images), {})
-    return view
+def _view(name: str, spec: Mapping[str, Any]) -> ViewSection | None:
+    section = (spec.get("views") or {}).get(name)
+    return None if section is None else VIEWS[section["kind"]].model_validate(section)
+
+
+def _gathered(setting: Setting, spec: Mapping[str, Any]) -> int:
+    view = _view(setting.view(setting[Image].images), spec)
+    return 0 if view is None else view.gathered
 
 
 def _manner(setting: Setting, *, mixed: bool) -> str:
@@ -120,11 +126,11 @@ def _manner(setting: Setting, *, mixed: bool) -> str:
 
 def _input(setting: Setting, model: str, rows: Sequence[Row], spec: Mapping[str, Any]) -> str:
     """The view's name; of a montage that of the slices that it gathers, if the model has exactly one such input."""
-    name, view = setting.view(setting[Image].images), _view(setting, spec)
-    if view.get("kind") == "montage" and condition_of(setting, spec) == "montage":
+    name, gathered = setting.view(setting[Image].images), _gathered(setting, spec)
+    if gathered and condition_of(setting, spec) == "montage":
         settings: Mapping[str, Setting] = spec["settings"]
         own = {settings[row["setting"]][Image].images for row in where(rows, model=model)} - {"none"}
-        slices = {one for one in own if _count(one, spec) == min(2, len(view.get("planes", ())))}
+        slices = {one for one in own if _count(one, spec) == min(2, gathered)}
         if len(slices) == 1:
             return slices.pop()
     return name
@@ -132,10 +138,8 @@ def _input(setting: Setting, model: str, rows: Sequence[Row], spec: Mapping[str,
 
 def _count(view: str, spec: Mapping[str, Any]) -> int:
     """1 for a view of one slice, 2 for one of several, 0 for any other."""
-    section = (spec.get("views") or {}).get(view, {})
-    if section.get("kind") != "slice":
-        return 0
-    return 1 if isinstance(section["series"], str) and section["series"] != "all" else 2
+    section = _view(view, spec)
+    return 0 if section is None else min(2, section.single)
 
 
 def _cell(row: Row | None) -> str:

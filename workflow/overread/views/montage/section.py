@@ -52,6 +52,10 @@ class MontageView(ViewSection):
         return len(self.planes)
 
     @property
+    def gathered(self) -> int:
+        return len(self.planes)
+
+    @property
     def levels(self) -> tuple[tuple[Plane, SliceChoice], ...]:
         return tuple((plane, self.slice) for plane in self.planes)
 

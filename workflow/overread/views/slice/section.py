@@ -56,6 +56,10 @@ class SliceView(ViewSection):
         return 1 if isinstance(self.series, str) else len(self.series)
 
     @property
+    def single(self) -> int:
+        return self.pictures
+
+    @property
     def levels(self) -> tuple[tuple[Plane, SliceChoice], ...]:
         return ((self.plane, self.slice),)
 
