@@ -29,14 +29,15 @@ from monai.losses import DiceLoss
 from overread.images.segmentation.labels import ET, TC, WT, dice, read_labels, to_regions
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from overread.config import SwinUnetr, UcsfPdgm
+from overread.config import SwinUnetr
 from overread.core.records import Study, write_studies
 from overread.images.files import BRAIN, TUMOUR, StudyFiles
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.images.segmentation.inputs import read_inputs
 from overread.images.segmentation.networks import METHODS
 from overread.images.volume import read_volume
-from overread.sources import ucsf_pdgm
+from overread.sources.ucsf_pdgm.reader import read
+from overread.sources.ucsf_pdgm.section import UcsfPdgm
 from overread_phantom.folder import begin, finish, write_study
 from overread_phantom.tumour import draw_study
 
@@ -79,7 +80,7 @@ def make_studies(folder: Path, seed: int, count: int) -> list[Study]:
     section = UcsfPdgm.model_validate(
         {"source": "ucsf-pdgm", "root": str(folder), "questions": {"origin": "file", "path": "none"}}
     )
-    return ucsf_pdgm.read("phantoms", section, folder)
+    return read("phantoms", section, folder)
 
 
 def cut(study: Study) -> Study:
