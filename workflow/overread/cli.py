@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -150,7 +149,11 @@ def main() -> None:
     except OverreadError as error:
         print(f"overread: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except ValidationError as error:
+    except ValueError as error:
+        from pydantic import ValidationError
+
+        if not isinstance(error, ValidationError):
+            raise
         # A part of the config that was given as JSON on the command line.
         for problem in error.errors(include_url=False):
             place = ".".join(str(part) for part in problem["loc"])

@@ -13,14 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from overread.config.base import NAME
 from overread.config.messages import Problem, validated
 from overread.config.resolving import name_settings, resolve, sweep_comparisons
 from overread.config.study import Config
-from overread.config.unions import Model, ModelFile
+from overread.config.unions import Model
 from overread.core.errors import BadConfig
 from overread.core.inputs import regular
+
+
+class ModelFile(BaseModel):
+    """A model file's content, in a field so that a discriminated union can be validated and have a schema."""
+
+    model: Model
 
 
 def load(path: Path) -> Config:

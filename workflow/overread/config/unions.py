@@ -5,26 +5,27 @@ For the type checker it is what they have in common: nothing may ask for more of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
-from overread.config.datasets import DatasetSection
 from overread.config.kinds import BACKENDS, SOURCES, VIEWS
-from overread.config.models import ModelSection
-from overread.config.views import ViewSection
+from overread.core.registry import Registry
 
 if TYPE_CHECKING:
+    from overread.config.datasets import DatasetSection
+    from overread.config.models import ModelSection
+    from overread.config.views import ViewSection
+
     Dataset = DatasetSection
     Model = ModelSection
     View = ViewSection
-else:
-    Dataset = SOURCES.union()
-    Model = BACKENDS.union()
-    View = VIEWS.union()
 
 
-class ModelFile(BaseModel):
-    """A model file's content, in a field so that a discriminated union can be validated and have a schema."""
+KINDS: dict[str, Registry[Any]] = {"Dataset": SOURCES, "Model": BACKENDS, "View": VIEWS}
 
-    model: Model
+
+def __getattr__(name: str) -> Any:
+    """Made when it is asked for: who renders a view need not load every back end's section."""
+    if name not in KINDS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = KINDS[name].union()
+    return found

@@ -19,7 +19,7 @@ from typing import Self
 
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
-from overread.core.records import replacing
+from overread.core.outputs import replacing
 
 WRITTEN_EVERY = 5.0
 """Seconds between two lines of a job."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 from overread.core.columns import Column
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
-from overread.core.records import replacing
+from overread.core.outputs import replacing
 
 Rows = Iterable[Mapping[str, object] | Sequence[object]]
 Guard = Callable[[str], str]

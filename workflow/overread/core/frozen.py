@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from overread.core.errors import BadInput
+from overread.core.outputs import replacing
 from overread.core.progress import say
-from overread.core.records import replacing
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = ("Snakefile", "workflow/rules", "workflow/overread", "workflow/overread_phantom")

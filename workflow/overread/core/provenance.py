@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from overread.core.errors import BadInput, unknown
-from overread.core.records import replacing
+from overread.core.outputs import replacing
 from overread.core.source_text import RESOURCES, Module, binds, essence, hashed, imports, parsed, resources_named
 
 COMMANDS = {
@@ -131,7 +131,7 @@ class Code:
         package = COMMANDS[stage]
         there: dict[str, tuple[str, list[str]]] = {}
         for file in sorted((self.folder / package.replace(".", "/")).glob("*commands.py")):
-            there |= self._read(f"{package}.{file.stem}()", file, lambda source: _functions(source, package))
+            there |= self._read(f"{package}.{file.stem}()", file, lambda source: commands_in(source, package))
         if wanted not in there:
             raise BadInput(f"{stage}: {unknown('command', wanted, there)}")
         return there[wanted]
@@ -193,7 +193,7 @@ def _packages_of(module: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(1, len(parts))]
 
 
-def _functions(source: str, package: str) -> dict[str, tuple[str, list[str]]]:
+def commands_in(source: str, package: str) -> dict[str, tuple[str, list[str]]]:
     """Of each `@app.command("name")` its function with all of the module that it names, and what those name in turn.
 
     returns  by name of the command the hash of these, and what they import
