@@ -11,7 +11,7 @@ import typer
 
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
-from overread_viewer.options import Options, is_loopback
+from overread_viewer.options import Options, is_address, is_loopback
 
 if TYPE_CHECKING:
     from overread_viewer.catalogue import Catalogue
@@ -37,10 +37,19 @@ def serve_command(
     password_file: Annotated[
         Path | None, typer.Option("--password-file", help="a file whose first line is the password to be asked")
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="address of a TLS proxy whose X-Forwarded-For and -Proto are believed; may be repeated"),
+    ] = None,
 ) -> None:
     """Open a run as web pages: studies, answers, comparisons, the reader study."""
+    for each in proxy or ():
+        if not is_address(each):
+            raise BadInput(
+                f"--proxy {each}: not an address; give the one that the proxy connects from, as in 127.0.0.1"
+            )
     password = read_password(password_file) if password_file is not None else None
-    serve(Options(results, config, study, host, port, password))
+    serve(Options(results, config, study, host, port, password, tuple(proxy or ())))
 
 
 def serve(options: Options) -> None:

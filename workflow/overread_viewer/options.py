@@ -17,6 +17,7 @@ class Options:
     config    the study's config file: its models answer questions of one's own
     readers   the file of a reader study
     password  asked of everyone who opens a page; none on loopback alone
+    proxies   addresses whose X-Forwarded-For and X-Forwarded-Proto are believed; nobody else's are
     """
 
     results: Path
@@ -25,6 +26,18 @@ class Options:
     host: str = "127.0.0.1"
     port: int = 8008
     password: str | None = field(default=None, repr=False)
+    proxies: tuple[str, ...] = ()
+
+    def address(self, peer: str, forwarded: str) -> str:
+        """Who asks: behind a proxy of ours the last address that it was told, else the peer."""
+        told = [each.strip() for each in forwarded.split(",") if each.strip()]
+        while peer in self.proxies and told:
+            peer = told.pop()
+        return peer
+
+    def by_tls(self, peer: str, protocol: str) -> bool:
+        """Whether the browser came by TLS, which a proxy of ours ended."""
+        return peer in self.proxies and protocol.split(",")[-1].strip().lower() == "https"
 
     @property
     def loopback(self) -> bool:
@@ -40,3 +53,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

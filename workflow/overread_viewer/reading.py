@@ -17,12 +17,13 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 
-from overread.core.errors import OverreadError
+from overread.core.errors import BadInput, OverreadError
 from overread.core.records import Picture
 from overread_viewer import reading_images
+from overread_viewer.options import Options
 from overread_viewer.pages import render
 from overread_viewer.readers import ratings
-from overread_viewer.readers.database import Item, NotInOrder, Rater
+from overread_viewer.readers.database import Item, NotInOrder, Rater, is_damaged
 from overread_viewer.readers.forms import BadForm, judgement_of, posted, reading_of
 from overread_viewer.readers.guesses import Guesses
 from overread_viewer.readers.opening import ReaderStudy, open_study
@@ -58,8 +59,12 @@ class StudyRoute(APIRoute):
                 response = await handler(request)
             except Ended as ended:
                 response = ended.response
-            except sqlite3.OperationalError:
-                response = _problem(request, 503, "Not stored", "The database can’t be written. Please try again.")
+            except sqlite3.DatabaseError as error:
+                path = request.app.state.reader_study.database.path
+                if is_damaged(error):
+                    raise BadInput(f"{path}: damaged, or overwritten while it was served: {error}") from error
+                text = f"The database {path.name} can’t be written now ({error}). Please try again."
+                response = _problem(request, 503, "Not stored", text)
             response.headers["cache-control"] = "no-store"
             return response
 
@@ -100,13 +105,18 @@ def visit(request: Request, token: str) -> Visit:
             found = known
     who = None if found is None else holders[found].rater if found in holders else "the organiser"
     guesses: Guesses = request.app.state.guesses
-    if wait := guesses.wait(request.client.host if request.client else "", who):
+    if wait := guesses.wait(_address(request), who):
         text = f"Too many wrong links came from this address. Please try again in {wait} seconds."
         raise Ended(_problem(request, 429, "Please wait", text, headers={"retry-after": str(wait)}))
     if found is None:
         text = "This link opens nothing. Was it copied whole? The organiser of the study can send it again."
         raise Ended(_problem(request, 404, "No such link", text))
     return Visit(study, found, holders.get(found))
+
+
+def _address(request: Request) -> str:
+    options: Options = request.app.state.options
+    return options.address(request.client.host if request.client else "", request.headers.get("x-forwarded-for", ""))
 
 
 async def fields(request: Request) -> dict[str, str] | BadForm:

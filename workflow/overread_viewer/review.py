@@ -166,7 +166,9 @@ def _named(request: Request, dataset: str, fields: Mapping[str, str]) -> Respons
     standing = Standing.of(_reviewing(request).decided(dataset), name)
     first = next(iter(listed(material, standing, filters)), None)
     answer = RedirectResponse(_url(dataset, filters, first.question if first else None), 303)
-    _names(request).keep(answer, name)
+    peer = request.client.host if request.client else ""
+    secure = request.app.state.options.by_tls(peer, request.headers.get("x-forwarded-proto", ""))
+    _names(request).keep(answer, name, secure=secure)
     return answer
 
 

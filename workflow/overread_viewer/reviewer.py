@@ -43,14 +43,14 @@ class Names:
             return ""
         return name if isinstance(name, str) else ""
 
-    def keep(self, answer: Response, name: str) -> None:
-        """Have the browser remember a name.
+    def keep(self, answer: Response, name: str, *, secure: bool = False) -> None:
+        """Have the browser remember a name, `secure` where the page came by TLS.
 
         raises  BadInput if the key can't be written
         """
         answer.set_cookie(
             self._cookie, str(self._signer().dumps(name)), max_age=SECONDS, httponly=True, samesite="strict",
-            path="/review",
+            path="/review", secure=secure,
         )  # fmt: skip
 
     def _signer(self) -> URLSafeSerializer:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overread_viewer.login import FAILURES, Login, own_path
+from overread_viewer.login import ACCOUNT_FAILURES, FAILURES, Login, own_path
 
 PASSWORD = "correct horse battery"
 
@@ -50,14 +50,64 @@ def test_a_forged_cookie_opens_nothing(guarded):
         assert guarded.get("/", follow_redirects=False).status_code == 303, value
 
 
-def test_wrong_passwords_are_slow_and_soon_not_looked_at(guarded):
+def test_logout_ends_the_session_on_the_server(guarded):
+    """A copy of the cookie, as a shared machine or a proxy's log keeps it, opens nothing afterwards."""
+    guarded.post("/login", data={"password": PASSWORD}, follow_redirects=False)
+    copy = guarded.cookies["overread"]
+    assert guarded.get("/studies").status_code == 200
+    guarded.post("/logout")
+    guarded.cookies.clear()
+    guarded.cookies.set("overread", copy)
+    assert guarded.get("/studies", follow_redirects=False).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("proxies", "headers", "secure"),
+    [
+        (("testclient",), {"x-forwarded-proto": "https"}, True),
+        (("testclient",), {"x-forwarded-proto": "http"}, False),
+        (("testclient",), {}, False),
+        ((), {"x-forwarded-proto": "https"}, False),  # anybody can write that
+        (("10.0.0.9",), {"x-forwarded-proto": "https"}, False),
+    ],
+)
+def test_the_cookie_is_secure_where_the_page_came_by_tls(client_of, results, proxies, headers, secure):
+    client = client_of(results, host="0.0.0.0", password=PASSWORD, proxies=proxies)
+    answer = client.post("/login", data={"password": PASSWORD}, headers=headers, follow_redirects=False)
+    assert answer.status_code == 303
+    assert ("secure" in [each.strip().lower() for each in answer.headers["set-cookie"].split(";")]) == secure
+
+
+def test_behind_a_proxy_of_ours_each_browser_has_its_own_address(client_of, results, monkeypatch):
+    monkeypatch.setattr("overread_viewer.login.DELAY_SECONDS", 0.01)
+    client = client_of(results, host="0.0.0.0", password=PASSWORD, proxies=("testclient",))
+
+    def tried(address):
+        return client.post("/login", data={"password": "wrong"}, headers={"x-forwarded-for": address}).status_code
+
+    assert [tried("6.6.6.6, 10.1.1.1") for _ in range(FAILURES + 1)] == [403] * FAILURES + [429]
+    assert tried("10.1.1.2") == 403
+    assert tried("7.7.7.7, 10.1.1.1") == 429, "what a browser writes itself before the proxy's word counts nothing"
+
+
+def test_all_addresses_together_are_limited_too():
+    login = Login(PASSWORD)
+    for number in range(ACCOUNT_FAILURES):
+        assert login.may_try(f"10.0.0.{number}")
+        login.failed(f"10.0.0.{number}")
+    assert not login.may_try("10.0.1.1")
+
+
+def test_wrong_passwords_are_slow_and_soon_wait_for_their_turn_and_the_correct_one_is_let_in(guarded):
     started = time.monotonic()
     for _ in range(FAILURES):
         assert guarded.post("/login", data={"password": "wrong password"}).status_code == 403
     assert time.monotonic() - started >= FAILURES * 0.05
-    answer = guarded.post("/login", data={"password": PASSWORD})
+    answer = guarded.post("/login", data={"password": "wrong password"})
     assert answer.status_code == 429 and int(answer.headers["retry-after"]) > 0
     assert guarded.get("/", follow_redirects=False).status_code == 303
+    answer = guarded.post("/login", data={"password": PASSWORD}, follow_redirects=False)
+    assert answer.status_code == 303 and answer.headers["location"] == "/"
 
 
 @pytest.mark.parametrize(

@@ -305,3 +305,28 @@ def test_a_database_that_can_not_be_written_is_said_and_not_taken_for_stored(ser
     monkeypatch.setattr(served.base, "store_reading", full)
     answer = served.post(f"{served.links['ann']}/question/1/reading", FIRST)
     assert answer.status_code == 503 and "Not stored" in answer.text
+
+
+def test_a_database_that_was_overwritten_is_a_page_that_names_it(served):
+    path = served.base.path
+    with path.open("r+b") as file:
+        file.write(b"overwritten by something else " * 4000)
+    for beside in path.parent.glob(f"{path.name}-*"):
+        beside.write_bytes(b"")
+    answer = served.get(served.links["ann"])
+    assert answer.status_code == 500 and path.name in answer.text and "overwritten" in answer.text
+
+
+def test_a_locked_database_answers_within_a_few_seconds(served):
+    import sqlite3
+    import time
+
+    served.get(f"{served.links['ann']}/question/1")
+    holder = sqlite3.connect(served.base.path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    started = time.monotonic()
+    answer = served.post(f"{served.links['ann']}/question/1/reading", FIRST)
+    assert answer.status_code == 503 and served.base.path.name in answer.text
+    assert time.monotonic() - started < 20, "the wait is three seconds; the machine may be slow"
+    holder.execute("ROLLBACK")
+    holder.close()

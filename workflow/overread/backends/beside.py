@@ -72,7 +72,7 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         if regular(path).stat().st_size > largest:
             raise BadInput(f"{path}: more than {largest} bytes; no model has such a file; download it again")
-        content = json.loads(path.read_bytes().decode("utf-8"))
+        content = json.loads(regular(path).read_bytes().decode("utf-8"))
         deep = _is_deep(content)
     except RecursionError:
         deep = True
@@ -191,7 +191,7 @@ def _template(folder: Path, found: dict[str, dict[str, Any]]) -> tuple[Path, str
         try:
             if regular(path).stat().st_size > LARGEST_OTHER:
                 raise BadInput(f"{path}: more than {LARGEST_OTHER} bytes; no model has such a file; download it again")
-            return path, path.read_bytes().decode("utf-8")
+            return path, regular(path).read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             raise BadInput(f"{path}: damaged ({error.reason} at byte {error.start}); download it again") from None
         except OSError as error:

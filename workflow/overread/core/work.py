@@ -90,6 +90,8 @@ class KeptAnswers(Generic[A]):
     def _read(self) -> None:
         self._file.seek(0)
         content = self._file.read()
+        if content and not _looks_own(content):
+            raise BadInput(f"{self.path}: exists and is no work file; name another, so that this one stays as it is")
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             self._file.truncate(whole)
@@ -114,3 +116,11 @@ def _believed(line: bytes, kind: type[A]) -> tuple[str, A] | None:
         return request, kind(**{name: tuple(each) if isinstance(each, list) else each for name, each in body.items()})
     except (ValueError, KeyError, TypeError):
         return None
+
+
+_BEGIN = b'{"request": '
+
+
+def _looks_own(content: bytes) -> bool:
+    """Whether a line begins as `append` writes one, also if the first was cut off."""
+    return content.startswith(_BEGIN) or b"\n" + _BEGIN in content or _BEGIN.startswith(content)

@@ -19,7 +19,7 @@ from typing import Any
 from overread.core.errors import BadInput
 from overread_viewer.readers.schema import migrate
 
-PATIENCE = 30.0
+PATIENCE = 3.0
 """Seconds that a writer waits for the others."""
 
 
@@ -365,6 +365,14 @@ class Database:
                 if base.in_transaction:  # SQLite itself rolls back where the disk is full
                     base.execute("ROLLBACK")
                 raise
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Whether what lies there is not the database any more; else it is busy, full or not to be written to."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return not isinstance(error, sqlite3.OperationalError)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR)
 
 
 def _token() -> str:

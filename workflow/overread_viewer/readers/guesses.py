@@ -16,14 +16,14 @@ MOST_ADDRESSES = 10_000
 
 
 class Guesses:
-    """Who may try a link. An address that tried `MOST_GUESSES` wrong ones within `WINDOW_S` has to wait, except for a
-    link that it has opened before: raters behind one address are not locked out by each other's mistakes.
+    """Who may try a link. An address that tried `MOST_GUESSES` wrong ones within `WINDOW_S` has to wait before the next
+    wrong one is looked at. A link that is known opens at once: it holds 128 bits, which nobody guesses, and the raters
+    behind one proxy have one address.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._wrong: dict[str, deque[float]] = {}
-        self._opened: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
     def wait(self, address: str, who: str | None) -> int:
@@ -33,13 +33,10 @@ class Guesses:
             wrong = self._wrong.get(address, deque())
             while wrong and wrong[0] <= now - WINDOW_S:
                 wrong.popleft()
-            if who is not None and (address, who) in self._opened:
+            if who is not None:
                 return 0
             if len(wrong) >= MOST_GUESSES:
                 return max(1, round(wrong[0] + WINDOW_S - now))
-            if who is not None:
-                self._opened.add((address, who))
-                return 0
             if len(self._wrong) >= MOST_ADDRESSES:
                 recent = {one: times for one, times in self._wrong.items() if times and times[-1] > now - WINDOW_S}
                 self._wrong = recent
