@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from overread.config.datasets import FINDINGS, Folder
+from overread.core.inputs import regular
 from overread.core.records import Modality
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _content(path: Path, root: Any) -> Mapping[str, Any]:
     if path.stat().st_size > LARGEST_REPORT:
         raise ValueError(f"more than {LARGEST_REPORT} bytes are no report")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(regular(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
         raise ValueError(f"not readable as JSON ({error})") from None
     if not isinstance(content, dict):
