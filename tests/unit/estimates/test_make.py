@@ -41,8 +41,8 @@ def test_the_command_writes_every_table_with_rows(run: tuple[Path, dict[str, Any
     asked.write_text(json.dumps(spec))
     outcome = CliRunner().invoke(app, ["make", str(results), "--spec", str(asked), "--out", str(tmp_path / "tables")])
     assert outcome.exit_code == 0, outcome.output
-    assert sorted(path.stem for path in (tmp_path / "tables").iterdir()) == list(tables.names())
-    for path in (tmp_path / "tables").iterdir():
+    assert sorted(path.stem for path in (tmp_path / "tables").glob("*.csv")) == list(tables.names())
+    for path in (tmp_path / "tables").glob("*.csv"):
         assert len(path.read_text(encoding="utf-8").splitlines()) > 1, path.name
 
 
