@@ -25,7 +25,8 @@ from overread.estimates.tables.margins import margins_table
 from overread.estimates.tables.modality import modality_table
 from overread.estimates.tables.own_label import own_label_table
 
-FEW = Statistics(draws=300)
+FEW = Statistics()
+DRAWN = Statistics(draws=300, intervals="bootstrap")
 OWN, SWAPPED = {"images": "frontal"}, {"images": "frontal", "source": "substitute"}
 Cells = dict[tuple[str, str, str], pd.DataFrame]
 
@@ -178,12 +179,16 @@ def test_a_family_is_known_by_what_its_settings_are_and_needs_one_without_the_im
     assert table["setting"].tolist() == ["y", "s", "s - y", "y", "w", "w - y"]
 
 
-def test_a_balanced_difference_draws_patients_once_for_both_sides(tmp_path: Path):
+def test_a_balanced_difference_takes_the_same_patients_on_both_sides_and_has_a_width(tmp_path: Path):
+    """Answers that are the same with and without the image: 0 in every draw, and still not known to be 0 elsewhere."""
     one = answers("yes", "no", "yes", "yes", "no", "yes")
-    row = (
-        modality_table(write(tmp_path, z=one, x=one), FAMILY, FEW).set_index("shown").loc["image added to the question"]
-    )
-    assert row[["balanced_accuracy", "low", "high"]].tolist() == [0, 0, 0]
+    cells = write(tmp_path, z=one, x=one)
+    columns = ["balanced_accuracy", "low", "high"]
+    drawn = modality_table(cells, FAMILY, DRAWN).set_index("shown").loc["image added to the question"]
+    assert drawn[columns].tolist() == [0, 0, 0]
+    row = modality_table(cells, FAMILY, FEW).set_index("shown").loc["image added to the question"]
+    assert row["low"] == pytest.approx(-row["high"])
+    assert row["balanced_accuracy"] == 0 and row["high"] > 0.1
 
 
 # -- layers ------------------------------------------------------------------------------------------------------------
@@ -264,11 +269,14 @@ def test_an_effect_of_two_effects_draws_patients_once_for_all_four_comparisons(t
     """Patients flip without 2 2 0, with 1 0 0, first without 2 0 0, first with 0 0 0 of 2 each: per patient
     (2 - 1 - 2 + 0) / 2, (2 - 0 - 0 + 0) / 2 and 0: -1/2, 1 and 0, whose mean is 1/6."""
     cells, comparisons = arms(tmp_path)
-    row = effects_table(cells, comparisons, EFFECTS, FEW).set_index("effect").loc["order"]
+    row = effects_table(cells, comparisons, EFFECTS, DRAWN).set_index("effect").loc["order"]
     assert row["estimate"] == pytest.approx(1 / 6)
     assert row["patients"] == 3
     direct = clustered_interval(np.array([-0.5, 1.0, 0.0]), np.arange(3), draws=300)
     assert (row["low"], row["high"]) == pytest.approx((direct.low, direct.high))
+    row = effects_table(cells, comparisons, EFFECTS, FEW).set_index("effect").loc["order"]
+    assert row["estimate"] == pytest.approx(1 / 6)
+    assert row["low"] < direct.low and row["high"] > direct.high
 
 
 def test_an_effect_lacking_one_of_four_comparisons_is_left_out(tmp_path: Path):

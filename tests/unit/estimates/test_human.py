@@ -142,7 +142,7 @@ def test_a_difference_is_of_the_same_questions_and_a_model_counts_by_its_runs(tm
     assert row["human"] == pytest.approx(2 / 3)
     assert row["model_accuracy"] == pytest.approx(0.5 / 3)
     assert row["difference"] == pytest.approx(0.5)
-    assert (row["low"], row["high"]) == (0.0, 1.0)
+    assert -1 < row["low"] < 0.5 < row["high"] <= 1.0
 
 
 def test_a_rater_who_answered_fewer_questions_is_set_against_the_model_on_these(tmp_path: Path):
@@ -183,13 +183,13 @@ def simulated(readers: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_a_reader_of_0_88_is_covered_by_the_interval_at_its_rate():
-    """Of 400 studies about 95 % cover 0.88; at 75 questions a percentile interval is a little narrow (0.93)."""
+    """Of 400 studies about 95 % cover 0.88: nine of 75 questions are not right, so the limits are a little wide."""
     rows, _ = simulated(400)
     table = human_table({"s": ("d", rows)}, {}, Statistics(draws=1000)).query("kind == 'rater'")
     assert len(table) == 400
     assert table["accuracy"].astype(float).mean() == pytest.approx(0.88, abs=0.006)
     covered = ((table["low"] <= 0.88) & (table["high"] >= 0.88)).mean()
-    assert 0.90 <= covered <= 0.97
+    assert 0.93 <= covered <= 0.99
 
 
 def test_a_gap_of_15_points_is_covered_by_the_interval_of_the_difference():

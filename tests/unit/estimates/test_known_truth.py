@@ -202,7 +202,9 @@ def swap(tmp_path: Path, backend: CalibratedBackend) -> pd.DataFrame:
 def test_a_reader_that_ignores_the_image_has_a_flip_rate_of_exactly_zero(tmp_path: Path):
     table = swap(tmp_path, reader(first_option=0.3, unparsed=0.05))
     assert (table["flip_rate"] == 0).all()
-    assert (table["high"] == 0).all()
+    assert (table["low"] == 0).all()
+    # Nothing was seen among 60 patients: up to 1 - 0.025^(1/60) of such pairs may still flip.
+    assert table.loc["all", "high"] == pytest.approx(1 - 0.025 ** (1 / table.loc["all", "patients"]))
     assert (table["mean_abs_margin_change"].dropna() == 0).all()
     assert 0 < table.loc["all", "unpaired"] < 60
 
@@ -271,13 +273,16 @@ def test_the_audit_finds_what_a_reader_of_known_reliance_does(tmp_path: Path):
     for name, (low, high, truth) in measured.items():
         assert low - 0.01 <= truth <= high + 0.01, name
         assert high - low < 0.2, name
-    tests = significance_table(cells, SWAPS, AUDIT, FEW)
-    assert (tests["p_holm"] < 0.001).all()
+    tests = significance_table(cells, SWAPS, AUDIT)
+    assert (tests["floor_basis"] == "not measured").all() and tests["p"].isna().all()
 
 
 def test_a_reader_that_ignores_the_image_passes_no_test_and_moves_no_margin(tmp_path: Path):
     backend = reader(report=0.7, first_option=0.3)
     cells = read(tmp_path, *(write_cell(tmp_path, name, shown_to(backend, one)) for name, one in AUDIT.items()))
-    assert significance_table(cells, SWAPS, AUDIT, FEW)["p_holm"].tolist() == [1, 1]
-    assert (modality_table(cells, AUDIT, FEW).set_index("shown").loc[list(ADDED), ["low", "high"]] == 0).all(axis=None)
-    assert (effects_table(cells, SWAPS, TAKEN, FEW)[["estimate", "low", "high"]] == 0).all(axis=None)
+    assert (significance_table(cells, SWAPS, AUDIT)["flip_rate"] == 0).all()
+    added = modality_table(cells, AUDIT, FEW).set_index("shown").loc[list(ADDED)]
+    taken = effects_table(cells, SWAPS, TAKEN, FEW)
+    for table, column in ((added, "balanced_accuracy"), (taken, "estimate")):
+        assert (table[column] == 0).all()
+        assert (table["low"] < 0).all() and (table["high"] > 0).all() and (table["high"] < 0.07).all()

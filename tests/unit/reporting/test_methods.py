@@ -131,17 +131,16 @@ def test_the_statistics_are_those_of_the_config_and_tests_are_told_only_where_th
     spec: dict[str, Any],
 ) -> None:
     text = told(spec)["Statistics"]
-    assert text.startswith("Intervals are 95 % percentile intervals of a bootstrap over patients (2,500 draws, seed 0)")
+    assert text.startswith("Intervals are 95 % intervals of Korn and Graubard for shares, with patients as clusters")
     assert "Holm" not in text
-    spec["statistics"] = {"level": 0.9, "draws": 100, "seed": 7}
+    spec["statistics"] = {"level": 0.9, "intervals": "bootstrap", "draws": 100, "seed": 7}
     measured, assumed = {"floor_basis": "measured"}, {"floor_basis": "not measured"}
     text = told(spec, [measured, measured])["Statistics"]
     assert "90 % percentile intervals" in text and "(100 draws, seed 7)" in text
-    assert "the change seen when the same was asked again, one-sided" in text and "no change at all" not in text
-    assert "the 2 tests of the study were adjusted together after Holm" in text
+    assert "the change seen in reruns or under a placebo, one-sided" in text and "no p" not in text
+    assert "the tests of a model on a data set were adjusted together after Holm" in text
     text = told(spec, [assumed])["Statistics"]
-    assert "against no change at all where it was asked once, one-sided" in text
-    assert "the 1 test of the study needs no adjustment" in text
+    assert "against nothing where that was not measured, which gives no p, one-sided" in text
 
 
 def test_flips_are_told_only_where_they_were_counted(spec: dict[str, Any]) -> None:

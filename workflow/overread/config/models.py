@@ -82,6 +82,14 @@ class ModelSection(Section):
 
     dress: ClassVar[frozenset[str]] = frozenset({"label", "takes", "resources", "batch", "note"})
 
+    @property
+    def draws(self) -> Literal["greedy", "sampled", "unknown"]:
+        """How it draws its answers. A temperature that is left to the back end is unknown, not greedy."""
+        decoding = getattr(self, "decoding", None)
+        if not isinstance(decoding, Decoding):
+            return "greedy"
+        return "unknown" if decoding.temperature is None else "sampled" if decoding.temperature > 0 else "greedy"
+
     def identity(self) -> dict[str, Any]:
         """All of the file that can change an answer, for the request key. `weights` are hashed by the back end."""
         return self.model_dump(mode="json", exclude=set(self.dress))

@@ -37,6 +37,11 @@ class Comparison(Section):
 
     flips: tuple[SettingName, SettingName] | None = None
     accuracy: tuple[SettingName, SettingName] | None = None
+    kind: Literal["placebo", "label-matched"] | None = Field(
+        default=None,
+        description="of flips that measure the noise floor of the swaps with the same first setting: the own picture "
+        "changed in nothing of matter, or another study's of which the same is true",
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -44,6 +49,8 @@ class Comparison(Section):
             raise ValueError("give either 'flips: [a, b]' or 'accuracy: [a, b]'")
         if self.accuracy is not None and self.settings[0] == self.settings[1]:
             raise ValueError(f"compares {self.settings[0]!r} with itself")
+        if self.kind is not None and self.flips is None:
+            raise ValueError(f"kind {self.kind!r} is of a comparison of flips")
         return self
 
     @property
@@ -83,12 +90,39 @@ class Effect(Section):
         return tuple(found)
 
 
-class Statistics(Section):
-    """How intervals are made."""
+class SmallestEffect(Section):
+    """What is too small to matter, as a share: 0.1 is 10 points. Set it before a model is asked."""
 
-    level: float = Field(default=0.95, gt=0.5, lt=1)
+    following: float = Field(default=0.10, gt=0, lt=1, description="of answers that move towards what a picture says")
+    gain: float = Field(default=0.05, gt=0, lt=1, description="of balanced accuracy over an opponent without the image")
+
+
+class Statistics(Section):
+    """How intervals are made, and what a verdict rests on. docs/statistics.md says more."""
+
+    level: float = Field(
+        default=0.95, gt=0.5, lt=1, description="of all intervals; each test of a verdict is one-sided at half the rest"
+    )
+    intervals: Literal["design", "bootstrap"] = Field(
+        default="design", description="closed form, or percentiles of a bootstrap over patients (`draws`, `seed`)"
+    )
     draws: int = Field(default=10_000, ge=100)
     seed: int = 0
+    smallest_effect: SmallestEffect = SmallestEffect()
+    lost: float = Field(
+        default=0.10,
+        ge=0,
+        lt=1,
+        description="from more than this share of refused, unreadable or missing pairs on, no verdict is given",
+    )
+    primary: tuple[Name, ...] = Field(
+        default=(),
+        description="comparisons that a model's verdict rests on; none: its swaps of the image without a report, else "
+        "beside the full one, else what its accuracy gains over no image or a black one",
+    )
+    clusters: Literal["patients", "patients-and-questions"] = Field(
+        default="patients", description="what following holds for: these findings, or others like them as well"
+    )
 
 
 class Reports(Section):
@@ -198,6 +232,7 @@ class Config(Section):
         for name, effect in self.effects.items():
             others = {other: one for other, one in self.effects.items() if other != name}
             check(f"effects.{name}.minus", "comparison", effect.minus, {**others, **self.comparisons})
+        check("statistics.primary", "comparison", self.statistics.primary, self.comparisons)
         for name, subset in self.human.items():
             check(f"human.{name}.dataset", "dataset", [subset.dataset], self.datasets)
         lost = any(place.startswith("effects.") for place, _ in problems)

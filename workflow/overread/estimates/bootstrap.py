@@ -34,12 +34,18 @@ BLOCK = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with its interval, in the unit of the estimate. Without two patients there is no interval."""
+    """An estimate with its interval, in the unit of the estimate. Without two patients there is no interval.
+
+    shown      patients with an event; None where that is not counted
+    effective  as many patients of equal size would say as much
+    """
 
     estimate: float
     low: float | None
     high: float | None
     patients: int
+    shown: int | None = None
+    effective: float | None = None
 
 
 class Ratio(NamedTuple):

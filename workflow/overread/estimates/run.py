@@ -11,6 +11,7 @@ import pandas as pd
 from overread.config.human import HumanSubset
 from overread.core.records import read_questions
 from overread.estimates import tables
+from overread.estimates.found import Found, all_found
 from overread.estimates.ratings import Ratings, ratings_frame
 from overread.estimates.scored import CellKey, by_cell, read_cells
 from overread.estimates.source import Source, read_source
@@ -35,6 +36,11 @@ class Run:
             rated = {dataset for dataset, _ in self.ratings.values()}
             wanted = tuple(cell for cell in wanted if cell.dataset in rated)
         return by_cell(read_cells(self.results, wanted)) if wanted else {}
+
+    @cached_property
+    def found(self) -> list[Found]:
+        """What is found of each data set and model."""
+        return all_found(self.cells, self.spec)
 
     @cached_property
     def sources(self) -> dict[str, Source]:

@@ -11,6 +11,8 @@ Columns of the frame, beside those of `records.Trial` that are in `DRESS` and da
     right      whether the option given is the right one; never where none was given
     right_for_image  whether the option given is what is true of the study whose picture is shown
     image_known      whether that is known, and among the options
+    image_choice     the place as written of what is true of that study; -1 where it is not known or no option
+    yes_choice       the place as written of yes; -1 where the options are others
     yes_no     whether the options are yes and no
     gold_yes   whether the right option is yes
     said_yes   whether the option given is yes
@@ -111,6 +113,14 @@ class _Shown:
         self.image_gold = _places(options, self.dress["image_label"])
         self.yes = _place_of_yes(options)
         self.yes_no = self.yes >= 0
+        self.image_choice, self.yes_choice = (self._as_written(places) for places in (self.image_gold, self.yes))
+
+    def _as_written(self, places: IntArray) -> IntArray:
+        """The places as written of places shown; -1 stays."""
+        found = np.full(len(places), -1)
+        known = np.flatnonzero(places >= 0)
+        found[known] = self.permutation.at(known, places[known])
+        return found
 
     def scored(self, path: Path) -> pd.DataFrame:
         """The frame of one response file, less dataset, model, setting and run."""
@@ -133,6 +143,8 @@ class _Shown:
         frame["right"] = answered & (answer == self.gold)
         frame["image_known"] = self.image_gold >= 0
         frame["right_for_image"] = answered & (answer == self.image_gold)
+        frame["image_choice"] = self.image_choice
+        frame["yes_choice"] = self.yes_choice
         frame["yes_no"] = self.yes_no
         frame["gold_yes"] = self.yes_no & (self.gold == self.yes)
         frame["said_yes"] = self.yes_no & answered & (answer == self.yes)

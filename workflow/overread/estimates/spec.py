@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from overread.config import Comparison, Effect, Section, Setting, Statistics
 from overread.core.errors import unknown
+from overread.estimates.inference.decide import Decoding
 
 
 class Cell(Section):
@@ -27,6 +28,9 @@ class TablesSpec(Section):
     comparisons: dict[str, Comparison]
     effects: dict[str, Effect]
     statistics: Statistics
+    decoding: dict[str, Decoding] = Field(
+        default_factory=dict, description="how each model draws its answers; unknown for one that is not named"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -38,6 +42,9 @@ class TablesSpec(Section):
             seen.add(key)
             if cell.setting not in self.settings:
                 raise ValueError(f"cells: {unknown('setting', cell.setting, self.settings)}")
+        for name in self.statistics.primary:
+            if name not in self.comparisons:
+                raise ValueError(f"statistics.primary: {unknown('comparison', name, self.comparisons)}")
         for name, effect in self.effects.items():
             for one in effect.minus:
                 if one not in self.comparisons and one not in self.effects:

@@ -118,6 +118,8 @@ class Study:
         frame["n_options"] = cohort.n_options
         frame["gold"] = gold
         frame["image_known"] = (truth >= 0) & (shown is not None)
+        frame["image_choice"] = np.where(frame["image_known"], truth, -1)
+        frame["yes_choice"] = np.where(yes_no, 0, -1)
         frame["yes_no"] = yes_no
         frame["gold_yes"] = yes_no & (gold == 0)
         frame["dataset"] = DATASET

@@ -22,6 +22,7 @@ def what_was_run(jobs: Jobs) -> dict[str, Any]:
         "comparisons": {name: one.model_dump(mode="json") for name, one in config.comparisons.items()},
         "effects": {name: one.model_dump(mode="json") for name, one in config.effects.items()},
         "statistics": config.statistics.model_dump(mode="json"),
+        "decoding": {name: config.models[name].draws for name in sorted({cell.model for cell in jobs.cells})},
     }
 
 

@@ -20,16 +20,14 @@ NOT_READING = "that answers move with the image does not mean that it is read we
 BESIDE = {"none": "without a report", "full": "with the report"}
 
 
-def sentence(own: Tables, spec: Mapping[str, Any], *, sampled: bool) -> str:
+def sentence(own: Tables, spec: Mapping[str, Any]) -> str:
     """One sentence on a model's image swaps without and with the report: how many answers move, whether that is beyond
     the noise floor by the adjusted test, and what it does not mean. Empty where no image was swapped.
-
-    sampled  whether the model draws its answers by chance: without a rerun nothing can then be said
     """
     chosen = [row for row in (_principal(own, spec, report) for report in BESIDE) if row is not None]
     if not chosen:
         return ""
-    parts = [_told(row, own, spec, sampled=sampled) for row in chosen]
+    parts = [_told(row, own, spec) for row in chosen]
     shown = any(part[1] for part in parts)
     caution = NOT_READING if shown and len(chosen) == 1 and chosen[0]["report_shown"] == "none" else FROZEN_OR_SEEING
     told = "; ".join(part[0] for part in parts)
@@ -48,7 +46,7 @@ def _principal(own: Tables, spec: Mapping[str, Any], report: str) -> Row | None:
     return min(tests, key=rank, default=None)
 
 
-def _told(row: Row, own: Tables, spec: Mapping[str, Any], *, sampled: bool) -> tuple[str, bool]:
+def _told(row: Row, own: Tables, spec: Mapping[str, Any]) -> tuple[str, bool]:
     """A clause on one test, and whether it shows a dependence."""
     flips = next(iter(where(own.flips, comparison=row["comparison"], group="all")), None)
     moved = rate(Evidence.of(flips, "flip_rate")) if flips is not None else percent(number(row["flip_rate"]))
@@ -57,13 +55,13 @@ def _told(row: Row, own: Tables, spec: Mapping[str, Any], *, sampled: bool) -> t
     patients = int(number(row["patients"]) or 0)
     if patients < FEWEST_PATIENTS:
         return f"{start}, of too few patients for a test ({patients})", False
-    if row["floor_basis"] == "measured" and flips is not None:
+    if row["floor_basis"] != "measured":
+        return f"{start}; how many would by themselves was not measured", False
+    if row.get("floor_kind", "reruns") == "reruns" and flips is not None:
         again = f"{percent(number(flips['floor']))} {interval(number(flips['floor_low']), number(flips['floor_high']))}"
         floor = f"the {again.strip()} that change when the same is asked again"
-    elif sampled:
-        return f"{start}, and how many would by chance alone is not known, since it was asked once", False
     else:
-        floor = "a noise floor taken as none, since it was asked once"
+        floor = f"the {percent(number(row['floor_rate']))} that change under a change of no matter"
     found = p is not None and p <= alpha
     return f"{start}, which is {'' if found else 'not shown to be '}beyond {floor} ({_p(p)})", found
 

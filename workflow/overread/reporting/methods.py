@@ -8,7 +8,6 @@ from typing import Any
 
 from overread.config import Setting
 from overread.config.kinds import BACKENDS, SOURCES, VIEWS
-from overread.estimates.tables.significance import DRAWS, EXACT
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import count, listed, percent
 from overread.settings.image import Image
@@ -214,19 +213,25 @@ def _scoring(spec: Mapping[str, Any]) -> str:
 
 def _statistics(spec: Mapping[str, Any], significance: Sequence[Row]) -> str:
     statistics = spec["statistics"]
-    text = (
-        f"Intervals are {percent(statistics['level'], 0)} percentile intervals of a bootstrap over patients"
-        f" ({statistics['draws']:,} draws, seed {statistics['seed']}): patients are drawn with replacement, and all"
-        " trials of a patient go together. A difference has an interval of its own, from one draw of patients for both"
-        " of its sides."
-    )
+    level = percent(statistics["level"], 0)
+    if statistics.get("intervals") == "bootstrap":
+        text = (
+            f"Intervals are {level} percentile intervals of a bootstrap over patients ({statistics['draws']:,} draws,"
+            f" seed {statistics['seed']}): patients are drawn with replacement, all trials of a patient together."
+            " A difference has an interval of its own, from one draw of patients for both of its sides."
+        )
+    else:
+        text = (
+            f"Intervals are {level} intervals of Korn and Graubard for shares, with patients as clusters; those of"
+            " differences combine the limits of what moves up and of what moves down."
+        )
     if not significance:
         return text
     measured = [bool(where(significance, floor_basis=kind)) for kind in ("measured", "not measured")]
     against = " or ".join(
         words
         for words, there in zip(
-            ("the change seen when the same was asked again", "no change at all where it was asked once"),
+            ("the change seen in reruns or under a placebo", "nothing where that was not measured, which gives no p"),
             measured,
             strict=True,
         )
@@ -234,9 +239,8 @@ def _statistics(spec: Mapping[str, Any], significance: Sequence[Row]) -> str:
     )
     return (
         f"{text} Whether swapping the image changes answers was tested against {against}, one-sided, by flipping the"
-        f" sign of each patient's surplus of flips (all signs for up to {EXACT} patients with a surplus, {DRAWS:,}"
-        f" drawn ones beyond); the {count(len(significance), 'test')} of the study"
-        f" {'needs no adjustment' if len(significance) == 1 else 'were adjusted together after Holm'}."
+        " sign of each patient's surplus of flips (exact, over all signs); the tests of a model on a data set were"
+        " adjusted together after Holm."
     )
 
 

@@ -42,7 +42,8 @@ KEYS = (
 )  # fmt: skip
 TABLES = (
     "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
-    "own_label", "modality", "layers", "curves", "positions", "blind_hits",
+    "own_label", "modality", "layers", "curves", "positions", "blind_hits", "verdicts", "following", "reacting",
+    "margin_auc", "gain",
 )  # fmt: skip
 
 EVIDENCE = ("accuracy", "flips", "effects", "positions", "significance", "layers")

@@ -93,7 +93,7 @@ def judge(dataset: str, model: str, tables: Tables, spec: Mapping[str, Any]) -> 
         *_unread(own),
     ]
     statements.sort(key=lambda one: (ASPECTS.index(one.aspect), one.beside))
-    beyond = sentence(own, spec, sampled=sampled)
+    beyond = sentence(own, spec)
     return Judgement(dataset, model, _headline(statements), beyond, tuple(statements))
 
 

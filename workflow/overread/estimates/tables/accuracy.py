@@ -19,7 +19,7 @@ import pandas as pd
 
 from overread.config import Statistics
 from overread.core.columns import DATASET, HIGH, LOW, MODEL, PATIENTS, QUESTIONS, RUNS, SETTING, count, share
-from overread.estimates.bootstrap import clustered_interval
+from overread.estimates.intervals import mean_interval
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 
@@ -61,7 +61,7 @@ def _measures(rows: pd.DataFrame, statistics: Statistics) -> list[object]:
     measures: list[object] = [rows["run"].nunique(), rows["question"].nunique(), rows["patient"].nunique()]
     if len(scored):
         (patients,) = code_patients(scored["patient"])
-        interval = clustered_interval(scored["right"], patients, **statistics.model_dump())
+        interval = mean_interval(scored["right"], patients, statistics)
         measures += [interval.estimate, interval.low, interval.high, balanced_accuracy(scored)]
     else:
         measures += [None] * 4

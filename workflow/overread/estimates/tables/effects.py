@@ -1,9 +1,9 @@
 """Effects: the difference of two comparisons, and of two accuracies, with the interval of the difference itself.
 
-`minus: [first, second]` is the first comparison's rate less the second's. A patient is drawn for both at once, over
-the union of their patients, so what both share cancels; the same holds for the difference of two effects, which draws
-once for all four comparisons. A comparison of accuracy is the accuracy under its first setting less that under its
-second, over the trials that did not fail under either: paired, so that a question counts in both or in neither.
+`minus: [first, second]` is the first comparison's rate less the second's. A patient counts in both at once, over the
+union of their patients, so what both share cancels; the same holds for the difference of two effects. A comparison of
+accuracy is the accuracy under its first setting less that under its second, over the trials that did not fail under
+either: paired, so that a question counts in both or in neither.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
 from overread.core.columns import DATASET, EFFECT, HIGH, LOW, MODEL, PATIENTS, difference
-from overread.estimates.bootstrap import FloatArray, Interval, Ratio, paired_difference, weighted_ratios
+from overread.estimates.bootstrap import FloatArray, Interval
+from overread.estimates.intervals import combined_interval, difference_interval
 from overread.estimates.scored import CellKey, code_patients, paired
 from overread.estimates.tables import Table
 from overread.estimates.tables.flips import compared
@@ -33,10 +34,14 @@ TABLE = Table(
 
 
 class Side(NamedTuple):
-    """One comparison: a value a pair (flipped or not, or right less right), and the pair's patient."""
+    """One comparison: a value a pair, the pair's patient, its question and its run.
+
+    below   the most that a value could be under 0: 0 of flips, 1 of right less right
+    """
 
     values: FloatArray
-    patients: pd.Series[str]
+    pairs: pd.DataFrame
+    below: float = 0.0
 
 
 def effects_table(
@@ -56,7 +61,7 @@ def effects_table(
         for name, comparison in comparisons.items():
             if comparison.accuracy is not None and (pairs := _not_failed(of_model, comparison)) is not None:
                 (patients,) = code_patients(pairs["patient"])
-                found[name] = paired_difference(pairs["right_a"], pairs["right_b"], patients, **statistics.model_dump())
+                found[name] = difference_interval(pairs["right_a"], pairs["right_b"], patients, statistics)
         for name, effect in effects.items():
             terms = effect.terms(comparisons, effects, (name,))
             sides = [_side(of_model, comparisons[comparison]) for _, comparison in terms]
@@ -70,18 +75,23 @@ def effects_table(
 
 
 def combined(sides: list[Side], signs: list[int], statistics: Statistics) -> Interval:
-    """The sum of the sides' means, each with its sign, with one draw of patients for all."""
-    codes = code_patients(*(side.patients for side in sides))
-    ratios = [
-        Ratio(side.values, np.ones_like(side.values), patients) for side, patients in zip(sides, codes, strict=True)
+    """The sum of the sides' means, each with its sign, with whole patients for all at once."""
+    codes = code_patients(*(side.pairs["patient"] for side in sides))
+    asked = pd.concat([side.pairs[["question", "run"]] for side in sides], ignore_index=True)
+    questions = pd.factorize(asked["question"])[0] * (int(asked["run"].max()) + 1) + asked["run"].to_numpy()
+    places = np.unique(questions, return_inverse=True)[1].astype(np.int64)
+    ends = np.cumsum([len(side.values) for side in sides])[:-1]
+    parts = [
+        (sign, side.values, np.full(len(side.values), side.below), each, patients)
+        for sign, side, each, patients in zip(signs, sides, np.split(places, ends), codes, strict=True)
     ]
-    return weighted_ratios(ratios, [float(sign) for sign in signs], **statistics.model_dump())
+    return combined_interval(parts, statistics)
 
 
 def flip_side(pairs: pd.DataFrame) -> Side | None:
     """Whether each pair flipped, of those whose two arms were answered; None without any."""
     both = pairs[pairs["both"]]
-    return Side(both["flipped"].to_numpy(np.float64), both["patient"]) if len(both) else None
+    return Side(both["flipped"].to_numpy(np.float64), both) if len(both) else None
 
 
 def _side(of_model: Mapping[str, pd.DataFrame], comparison: Comparison) -> Side | None:
@@ -89,7 +99,7 @@ def _side(of_model: Mapping[str, pd.DataFrame], comparison: Comparison) -> Side 
         pairs = _not_failed(of_model, comparison)
         if pairs is None:
             return None
-        return Side(pairs["right_a"].to_numpy(np.float64) - pairs["right_b"].to_numpy(np.float64), pairs["patient"])
+        return Side(pairs["right_a"].to_numpy(np.float64) - pairs["right_b"].to_numpy(np.float64), pairs, 1.0)
     pairs = compared(of_model, comparison)
     return None if pairs is None else flip_side(pairs)
 

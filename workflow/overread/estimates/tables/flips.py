@@ -44,7 +44,8 @@ from overread.core.columns import (
     number,
     share,
 )
-from overread.estimates.bootstrap import Interval, clustered_interval
+from overread.estimates.bootstrap import IntArray, Interval
+from overread.estimates.intervals import mean_interval
 from overread.estimates.scored import CellKey, code_patients, paired
 from overread.estimates.tables import Table
 
@@ -127,8 +128,18 @@ def runs_of(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
 def flip_interval(pairs: pd.DataFrame, statistics: Statistics) -> Interval:
     """The flip rate of pairs with its interval. At least one must have been answered in both arms."""
     both = pairs[pairs["both"]]
-    (patients,) = code_patients(both["patient"])
-    return clustered_interval(both["flipped"], patients, **statistics.model_dump())
+    patients, partners = clusters_of(both)
+    return mean_interval(both["flipped"], patients, statistics, partners=partners)
+
+
+def clusters_of(pairs: pd.DataFrame) -> tuple[IntArray, IntArray]:
+    """The patient of each pair, and the patient whose picture stands in for the own one: the same where none does."""
+    own = pairs["patient"]
+    partner = pairs["image_patient_b"].where(pairs["image_patient_b"].notna(), own)
+    first = pairs["image_patient_a"].where(pairs["image_patient_a"].notna(), own)
+    # The arm that shows the own picture may be either.
+    patients, partners = code_patients(own, partner.where(partner != own, first))
+    return patients, partners
 
 
 def pairs_of(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:

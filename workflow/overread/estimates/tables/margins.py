@@ -14,7 +14,7 @@ import pandas as pd
 
 from overread.config import Comparison, Effect, Statistics
 from overread.core.columns import DATASET, EFFECT, FROM_0, HIGH, LOW, MODEL, PAIRS, PATIENTS, number, share
-from overread.estimates.bootstrap import clustered_interval
+from overread.estimates.intervals import mean_interval
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 from overread.estimates.tables.flips import compared
@@ -60,7 +60,7 @@ def margins_table(
                 continue
             (patients,) = code_patients(pairs["patient_1"])
             more = pairs["moved_1"] > pairs["moved_2"] + ROUNDING
-            one = clustered_interval(more, patients, **statistics.model_dump())
+            one = mean_interval(more, patients, statistics)
             moved = [float(np.mean(pairs[column].to_numpy())) for column in ("moved_1", "moved_2")]
             rows.append([dataset, model, name, len(pairs), one.patients, *moved, one.estimate, one.low, one.high])
     return TABLE.frame(rows)

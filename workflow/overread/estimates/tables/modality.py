@@ -8,9 +8,9 @@ always says the same scores what a guess scores. The differences draw patients o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from overread.config import Setting, Statistics
@@ -27,7 +27,7 @@ from overread.core.columns import (
     text,
 )  # fmt: skip
 from overread.core.records import content_hash
-from overread.estimates.bootstrap import IntArray, Interval, Ratio, weighted_ratios
+from overread.estimates.intervals import balanced_difference, balanced_interval
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 from overread.estimates.tables.accuracy import BALANCED_ACCURACY
@@ -114,29 +114,25 @@ def _row(frames: list[pd.DataFrame], statistics: Statistics) -> list[object]:
     A difference is over what failed on neither side: a question counts in both or in neither.
     """
     scored = [frame[frame["status"] != "failed"] for frame in frames]
-    if len(scored) == 2:
-        keys = [pd.MultiIndex.from_frame(frame[["question", "run"]]) for frame in scored]
-        scored = [frame[own.isin(other)] for frame, own, other in zip(scored, keys, reversed(keys), strict=True)]
-    if not all(len(frame) for frame in scored):
-        return [None] * 5
-    codes = code_patients(*(frame["patient"] for frame in scored))
-    interval = balanced_interval(list(zip(scored, codes, strict=True)), statistics.model_dump())
-    return [scored[0]["question"].nunique(), interval.patients, interval.estimate, interval.low, interval.high]
+    if len(scored) == 1:
+        (rows,) = scored
+        if not len(rows):
+            return [None] * 5
+        (patients,) = code_patients(rows["patient"])
+        interval = balanced_interval(rows["right"], _classes(rows), patients, statistics)
+    else:
+        columns = ["question", "run", "patient", "right", "yes_no", "gold_yes", "gold"]
+        rows = scored[0][columns].merge(
+            scored[1][["question", "run", "right"]], on=["question", "run"], suffixes=("", "_b"), validate="one_to_one"
+        )
+        if not len(rows):
+            return [None] * 5
+        (patients,) = code_patients(rows["patient"])
+        classes = _classes(rows)
+        interval = balanced_difference(rows["right"], classes, rows["right_b"], classes, patients, statistics)
+    return [rows["question"].nunique(), interval.patients, interval.estimate, interval.low, interval.high]
 
 
-def balanced_interval(sides: list[tuple[pd.DataFrame, IntArray]], options: Mapping[str, Any]) -> Interval:
-    """Balanced accuracy with its interval; of two sides, the first less the second.
-
-    sides   scored rows, and the patient of each as a code that is alike on both sides
-    """
-    ratios: list[Ratio] = []
-    weights: list[float] = []
-    for sign, (rows, patients) in zip((1.0, -1.0), sides, strict=False):
-        classes = np.where(rows["yes_no"], np.where(rows["gold_yes"], "yes", "no"), rows["gold"].astype(str))
-        right = rows["right"].to_numpy(np.float64)
-        names = np.unique(classes)
-        for name in names:
-            of_class = (classes == name).astype(np.float64)
-            ratios.append(Ratio(right * of_class, of_class, patients))
-            weights.append(sign / len(names))
-    return weighted_ratios(ratios, weights, **options)
+def _classes(rows: pd.DataFrame) -> npt.NDArray[np.object_]:
+    """The right option of each row: yes and no where these are the options, else the place shown."""
+    return np.where(rows["yes_no"], np.where(rows["gold_yes"], "yes", "no"), rows["gold"].astype(str)).astype(object)

@@ -26,7 +26,12 @@ from overread.core.columns import (
     number,
     text,
 )
-from overread.estimates.bootstrap import Ratio, weighted_ratios
+from overread.estimates.intervals import (
+    balanced_difference,
+    balanced_interval,
+    difference_interval,
+    mean_interval,
+)
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 from overread.estimates.tables.flips import pairs_of
@@ -76,24 +81,24 @@ def own_label_table(
 def _measures(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, list[object]]:
     """Patients, accuracy and balanced accuracy of each arm, and of the first less the second, with intervals."""
     (patients,) = code_patients(pairs["patient"])
-    plain: dict[str, list[tuple[float, Ratio]]] = {}
-    balanced: dict[str, list[tuple[float, Ratio]]] = {}
-    for arm, side in zip(ARMS, ("a", "b"), strict=False):
-        right = pairs[f"right_for_image_{side}"].to_numpy(np.float64)
-        truths = pairs[f"image_label_{side}"].to_numpy(dtype=object).astype(str)
-        names = np.unique(truths)
-        plain[arm] = [(1.0, Ratio(right, np.ones_like(right), patients))]
-        balanced[arm] = [
-            (1 / len(names), Ratio(right * (truths == one), (truths == one).astype(np.float64), patients))
-            for one in names
+    right, truth = {}, {}
+    for side in ("a", "b"):
+        right[side] = pairs[f"right_for_image_{side}"].to_numpy(np.float64)
+        truth[side] = pairs[f"image_label_{side}"].to_numpy(dtype=object).astype(str).astype(object)
+    found = [
+        [
+            mean_interval(right[side], patients, statistics),
+            balanced_interval(right[side], truth[side], patients, statistics),
         ]
-    for parts in (plain, balanced):
-        parts["difference"] = parts["first"] + [(-weight, ratio) for weight, ratio in parts["second"]]
-    measures: dict[str, list[object]] = {}
-    for arm in ARMS:
-        found = [
-            weighted_ratios([ratio for _, ratio in parts[arm]], [w for w, _ in parts[arm]], **statistics.model_dump())
-            for parts in (plain, balanced)
+        for side in ("a", "b")
+    ]
+    found.append(
+        [
+            difference_interval(right["a"], right["b"], patients, statistics),
+            balanced_difference(right["a"], truth["a"], right["b"], truth["b"], patients, statistics),
         ]
-        measures[arm] = [found[0].patients, *(v for one in found for v in (one.estimate, one.low, one.high))]
-    return measures
+    )
+    return {
+        arm: [both[0].patients, *(value for one in both for value in (one.estimate, one.low, one.high))]
+        for arm, both in zip(ARMS, found, strict=True)
+    }

@@ -36,14 +36,16 @@ from overread.core.columns import (
     text,
 )  # fmt: skip
 from overread.estimates.alpha import alpha_interval
-from overread.estimates.bootstrap import clustered_interval
 from overread.estimates.consensus import CONSENSUS, SHARES, consensus, of_questions
+from overread.estimates.intervals import mean_interval
 from overread.estimates.ratings import Ratings
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 from overread.estimates.tables.accuracy import ACCURACY, ALWAYS_FIRST, CHANCE, STATUSES, accuracy_table
 
 KIND = text("kind", "whose row it is", values=("rater", CONSENSUS, "model"))
+BOUNDS = {"confidence": (1.0, 5.0)}
+"""The least and the most that a column's values can be, where that is not 0 and 1."""
 ALPHA_RANGE = (None, 1.0)
 NOT_PEOPLE, NOT_A_MODEL, NOT_CONSENSUS = "not a row of people", "not a model's row", "not the consensus"
 VIEWS = (
@@ -114,14 +116,14 @@ def human_table(ratings: Ratings, cells: Mapping[CellKey, pd.DataFrame], statist
 def _measures(own: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
     """What is said of one rater's answers, or of the consensus."""
     (patients,) = code_patients(own["patient"])
-    right = clustered_interval(own["right"], patients, **statistics.model_dump())
+    right = mean_interval(own["right"], patients, statistics)
     measures: dict[str, object] = {
         "questions": len(own), "patients": right.patients, "accuracy": right.estimate, "low": right.low,
         "high": right.high, "cant_tell": int((own["choice"] == -1).sum()), "answered": int((own["choice"] >= 0).sum()),
         "chance": float((1 / own["n_options"]).mean()),
     }  # fmt: skip
     for name, column in SHARES.items():
-        found = clustered_interval(own[column], patients, **statistics.model_dump())
+        found = mean_interval(own[column], patients, statistics, bounds=BOUNDS.get(name, (0.0, 1.0)))
         measures |= {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
     return measures
 

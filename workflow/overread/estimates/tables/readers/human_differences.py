@@ -23,8 +23,8 @@ from overread.core.columns import (
     difference,
     share,
 )  # fmt: skip
-from overread.estimates.bootstrap import paired_difference
 from overread.estimates.consensus import CONSENSUS, consensus, of_questions
+from overread.estimates.intervals import difference_interval
 from overread.estimates.ratings import Ratings
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
@@ -62,7 +62,7 @@ def differences_table(ratings: Ratings, cells: Mapping[CellKey, pd.DataFrame], s
                 if not len(pairs):
                     continue
                 (patients,) = code_patients(pairs["patient"])
-                found = paired_difference(pairs["right"], pairs["of_model"], patients, **statistics.model_dump())
+                found = difference_interval(pairs["right"], pairs["of_model"], patients, statistics)
                 rows.append(
                     {
                         "subset": subset, "rater": rater, "kind": kind, "dataset": dataset, "model": model,

@@ -1,0 +1,160 @@
+"""What a verdict rests on: a model's primary family, and each image swap of it as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from overread.config import Comparison, Statistics
+from overread.estimates.bootstrap import FloatArray, IntArray
+from overread.estimates.inference.decide import Rules
+from overread.estimates.inference.swap import ABSENT, OUTCOMES, Swap
+from overread.settings.image import Image
+from overread.settings.report import Report
+from overread.settings.setting import Setting
+
+OfModel = Mapping[str, pd.DataFrame]
+"""A model's cells by setting."""
+
+
+def rules_of(statistics: Statistics) -> Rules:
+    """What the config sets beforehand."""
+    smallest = statistics.smallest_effect
+    by_topic = statistics.clusters == "patients-and-questions"
+    return Rules(statistics.level, smallest.following, smallest.gain, statistics.lost, by_topic)
+
+
+def is_swap(comparison: Comparison, settings: Mapping[str, Setting]) -> bool:
+    """Whether a flip comparison changes the study's own picture for another study's and nothing else."""
+    a, b = (settings.get(name) for name in comparison.settings)
+    if comparison.flips is None or comparison.kind is not None or a is None or b is None:
+        return False
+    swaps = a[Image].own and b[Image].shown and b[Image].source == "substitute"
+    # Which of a study's substitutes it is does not make it another kind of swap.
+    return swaps and a.difference(b).keys() <= {"source", "substitute"}
+
+
+def primary_family(
+    names: Iterable[str], statistics: Statistics, comparisons: Mapping[str, Comparison], settings: Mapping[str, Setting]
+) -> tuple[str, ...]:
+    """The comparisons that the verdict on a model rests on, of those that it has cells for (`names`), sorted.
+
+    Those that the config names under `statistics.primary`; else the first of these kinds that it has any of:
+    swaps without a report; swaps beside the full report; accuracy with the own image over none or a black one, without
+    a report. The image stands first, all questions are asked, nothing is hidden and no warning given.
+    """
+    there = sorted(names)
+    if statistics.primary:
+        return tuple(name for name in there if name in statistics.primary)
+    for report in ("none", "full"):
+        found = tuple(
+            name
+            for name in there
+            if is_swap(comparisons[name], settings) and _plain(settings[comparisons[name].settings[0]], report)
+        )
+        if found:
+            return found
+    return tuple(name for name in there if _is_gain(comparisons[name], settings))
+
+
+def _plain(setting: Setting, report: str) -> bool:
+    """Whether nothing but the view, the report and the readout is out of the ordinary, and the report is this one."""
+    return setting[Report].report == report and setting.is_plain("images", "report", "readout")
+
+
+def _is_gain(comparison: Comparison, settings: Mapping[str, Setting]) -> bool:
+    if comparison.accuracy is None:
+        return False
+    a, b = (settings[name] for name in comparison.settings)
+    blind = not b.shows_the_study and a.difference(b).keys() <= {"images", "source"}
+    return a[Image].own and _plain(a, "none") and blind
+
+
+def asked_by(of_model: OfModel, comparisons: Mapping[str, Comparison]) -> list[str]:
+    """The comparisons whose two settings a model has cells for, other than of a setting with itself."""
+    return [
+        name
+        for name, one in comparisons.items()
+        if set(one.settings) <= set(of_model) and one.settings[0] != one.settings[1]
+    ]
+
+
+def swap_of(
+    of_model: OfModel, comparison: Comparison, comparisons: Mapping[str, Comparison] | None = None
+) -> Swap | None:
+    """The arrays of a flip comparison, over the questions that both settings ask; None where there is none.
+
+    comparisons   where its floors are looked for: those with a `kind` and the same first setting
+    """
+    own, shown = (of_model[name] for name in comparison.settings)
+    questions = np.intersect1d(own["question"].unique(), shown["question"].unique())
+    if not len(questions):
+        return None
+    index = pd.Index(questions)
+    arms = [_Arm(frame, index) for frame in (own, shown)]
+    floors: dict[str, IntArray] = {}
+    for one in (comparisons or {}).values():
+        if one.kind is not None and one.settings[0] == comparison.settings[0] and one.settings[1] in of_model:
+            floors.setdefault(one.kind, _Arm(of_model[one.settings[1]], index).outcomes)
+    first, second = arms
+    whose = pd.Series(second.first("image_patient"), dtype=object)
+    partner = whose.where(whose.notna(), pd.Series(first.first("patient"), dtype=object))
+    codes = pd.factorize(np.concatenate([first.first("patient"), partner.to_numpy()]), sort=True)[0].astype(np.int64)
+    margins = [arm.margins for arm in arms]
+    return Swap(
+        patient=codes[: len(index)], partner=codes[len(index) :],
+        topic=pd.factorize(first.first("topic"), sort=True)[0].astype(np.int64),
+        own=first.outcomes, shown=second.outcomes,
+        truth_own=first.first("image_choice").astype(np.int64),
+        truth_shown=second.first("image_choice").astype(np.int64), yes=first.first("yes_choice").astype(np.int64),
+        margin_own=margins[0], margin_shown=margins[1] if margins[0] is not None else None,
+        placebo=floors.get("placebo"), matched=floors.get("label-matched"),
+    )  # fmt: skip
+
+
+def outcomes_of(status: pd.Series[str], choice: IntArray) -> IntArray:
+    """Each trial's outcome: the option given, by its place as written, or why there is none; `ABSENT` if it failed."""
+    found = choice.astype(np.int64, copy=True)
+    for name, code in OUTCOMES.items():
+        found[(status == name).to_numpy()] = code
+    found[(status == "failed").to_numpy()] = ABSENT
+    return found
+
+
+class _Arm:
+    """A cell's rows of some questions, as (questions, runs)."""
+
+    def __init__(self, frame: pd.DataFrame, questions: pd.Index[str]) -> None:
+        place = questions.get_indexer(pd.Index(frame["question"]))
+        known = np.flatnonzero(place >= 0)
+        self.rows = frame.iloc[known]
+        self.place = place[known].astype(np.int64)
+        runs, self.run = np.unique(self.rows["run"].to_numpy(), return_inverse=True)
+        self.shape = (len(questions), len(runs))
+
+    @property
+    def outcomes(self) -> IntArray:
+        found = np.full(self.shape, ABSENT, dtype=np.int64)
+        found[self.place, self.run] = outcomes_of(self.rows["status"], self.rows["choice"].to_numpy(np.int64))
+        return found
+
+    @property
+    def margins(self) -> FloatArray | None:
+        """Of yes-no questions; None without any."""
+        values = np.where(self.rows["yes_no"].to_numpy(bool), self.rows["margin"].to_numpy(np.float64), np.nan)
+        if not np.isfinite(values).any():
+            return None
+        found = np.full(self.shape, np.nan)
+        found[self.place, self.run] = values
+        return found
+
+    def first(self, column: str) -> npt.NDArray[Any]:
+        """(questions,) what a column holds of each question, which is the same in all runs."""
+        values = self.rows[column].to_numpy()
+        found = np.empty(self.shape[0], dtype=object if values.dtype == object else values.dtype)
+        found[self.place] = values
+        return found
