@@ -176,3 +176,45 @@ def test_models_and_datasets_are_never_paired_with_each_other(tmp_path: Path):
         write_cell(tmp_path, "swapped", SWAPPED, model="one", dataset="other"),
     )
     assert flips_table(cells, SWAP, FEW).empty
+
+
+# -- beyond chance, and what is lost -----------------------------------------------------------------------------------
+
+
+def polar(counts: list[tuple[str, str, int]]) -> tuple[list[Asked], list[Asked]]:
+    """Pairs of yes/no answers, so many of each kind, a patient each."""
+    kinds = [(a, b) for a, b, number in counts for _ in range(number)]
+    return tuple(  # type: ignore[return-value]
+        [
+            Asked(f"q{place}", f"p{place}", "yes", None if kind[side] == "-" else kind[side], status="answered")
+            for place, kind in enumerate(kinds)
+        ]
+        for side in (0, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "ac1"),
+    [
+        ([("yes", "yes", 118), ("yes", "no", 5), ("no", "yes", 2)], 0.9407763),
+        ([("yes", "yes", 40), ("yes", "no", 9), ("no", "yes", 6), ("no", "no", 45)], 0.7007481),
+    ],
+)
+def test_agreement_beyond_chance_is_gwets_ac1(tmp_path: Path, counts: list[tuple[str, str, int]], ac1: float):
+    row = flips(tmp_path, *polar(counts)).loc["all"]
+    assert row["ac1"] == pytest.approx(ac1, abs=1e-7)
+    assert row["ac1_low"] < ac1 < row["ac1_high"] <= 1
+    a, b = row["yes_rate_a"], row["yes_rate_b"]
+    assert row["expected_rate"] == pytest.approx(a * (1 - b) + b * (1 - a))
+
+
+def test_a_change_between_an_answer_and_none_is_a_change_and_bounds_stand_beside(tmp_path: Path):
+    """Of 10 pairs 5 stay, 2 flip, 2 lose one arm and 1 both: outcomes change in 4; between 2 and 5 of 10 may flip."""
+    counts = [("yes", "yes", 5), ("yes", "no", 2), ("yes", "-", 1), ("-", "no", 1), ("-", "-", 1)]
+    row = flips(tmp_path, *polar(counts)).loc["all"]
+    assert (row["pairs"], row["unpaired"], row["all_pairs"]) == (7, 3, 10)
+    assert row["flip_rate"] == pytest.approx(2 / 7)
+    assert row["outcome_flip_rate"] == pytest.approx(0.4)
+    assert (row["bound_low"], row["bound_high"]) == pytest.approx((0.2, 0.5))
+    assert row["outcome_low"] < 0.4 < row["outcome_high"]
+    assert row["patients_moved"] == 2

@@ -27,6 +27,8 @@ import pandas as pd
 
 from overread.config import Comparison, Statistics
 from overread.core.columns import (
+    BOUND_HIGH,
+    BOUND_LOW,
     COMPARISON,
     DATASET,
     FLIP_RATE,
@@ -40,7 +42,9 @@ from overread.core.columns import (
     MODEL,
     PAIRS,
     PATIENTS,
+    PATIENTS_MOVED,
     UNPAIRED,
+    count,
     number,
     share,
 )
@@ -52,6 +56,7 @@ from overread.estimates.tables import Table
 RUN_ONCE = "the first setting was run once"
 NO_MARGIN = "no pair has log-probabilities"
 NOT_YES_NO = "no question is answered by yes or no"
+ONE_ANSWER = "no yes/no question, or one patient"
 TABLE = Table(
     __name__,
     __doc__,
@@ -65,6 +70,17 @@ TABLE = Table(
         share("yes_rate_a", "share of the yes/no pairs answered yes under the first setting", blank=NOT_YES_NO),
         share("yes_rate_b", "share of the yes/no pairs answered yes under the second setting", blank=NOT_YES_NO),
         UNPAIRED, *(column.but(blank=RUN_ONCE) for column in (FLOOR, FLOOR_LOW, FLOOR_HIGH)),
+        count("all_pairs", "pairs of which no arm failed, answered or not"),
+        share("outcome_flip_rate", "share of them whose outcomes differ, a refusal being one"),
+        number("outcome_low", "lower end of its interval"), number("outcome_high", "upper end of its interval"),
+        BOUND_LOW, BOUND_HIGH,
+        share("expected_rate", "flips that the two yes rates give two unrelated answers", blank=NOT_YES_NO),
+        number("ac1", "agreement of the two arms beyond chance: Gwet's AC1", range=(-1.0, 1.0), blank=ONE_ANSWER),
+        number("ac1_low", "lower end of its interval, with chance as it is", blank=ONE_ANSWER),
+        number("ac1_high", "upper end of its interval, with chance as it is", blank=ONE_ANSWER),
+        share("changed_labels", "share of the pairs whose correct option differs: what a perfect reader would flip",
+              blank="no label is known in both arms"),
+        PATIENTS_MOVED.but(blank="not counted by the bootstrap"),
     ),
     lambda run: flips_table(run.cells, run.spec.comparisons, run.spec.statistics),
 )  # fmt: skip
@@ -92,8 +108,10 @@ def flips_table(
             again = reruns_of(of_model[comparisons[name].settings[0]])
             for group, chosen in groups(pairs).items():
                 if chosen["both"].any():
-                    floor = _floor(again, chosen, statistics)
-                    rows.append([dataset, model, name, group, *_measures(chosen, statistics), *floor])
+                    interval = flip_interval(chosen, statistics)
+                    measures = [*_measures(chosen, interval), *_floor(again, chosen, statistics)]
+                    measures += _of_all(chosen, interval, statistics)
+                    rows.append([dataset, model, name, group, *measures])
     return TABLE.frame(rows)
 
 
@@ -168,8 +186,8 @@ def groups(pairs: pd.DataFrame) -> dict[str, pd.DataFrame]:
     }
 
 
-def _measures(pairs: pd.DataFrame, statistics: Statistics) -> list[object]:
-    both, interval = pairs[pairs["both"]], flip_interval(pairs, statistics)
+def _measures(pairs: pd.DataFrame, interval: Interval) -> list[object]:
+    both = pairs[pairs["both"]]
     moved = (both["margin_a"] - both["margin_b"]).abs().dropna()
     polar = both[both["yes_no"]]
     return [
@@ -177,6 +195,38 @@ def _measures(pairs: pd.DataFrame, statistics: Statistics) -> list[object]:
         _mean(moved), _mean(moved > MARGIN_MOVE), _mean(polar["said_yes_a"]), _mean(polar["said_yes_b"]),
         len(pairs) - len(both),
     ]  # fmt: skip
+
+
+def _of_all(pairs: pd.DataFrame, interval: Interval, statistics: Statistics) -> list[object]:
+    """What the columns from `all_pairs` on hold."""
+    asked = pairs[(pairs["status_a"] != "failed") & (pairs["status_b"] != "failed")]
+    patients, partners = clusters_of(asked)
+    same = (asked["status_a"] == asked["status_b"]) & (asked["choice_a"] == asked["choice_b"])
+    changed = mean_interval(~same, patients, statistics, partners=partners)
+    flipped, lost = int(asked["flipped"].sum()), int((~asked["both"]).sum())
+    bounds = [flipped / len(asked), (flipped + lost) / len(asked)]
+    known = asked[asked["image_known_a"] & asked["image_known_b"]]
+    ceiling = _mean(known["image_label_a"] != known["image_label_b"])
+    return [
+        len(asked), changed.estimate, changed.low, changed.high, *bounds, *_beyond_chance(pairs, statistics), ceiling,
+        interval.shown,
+    ]  # fmt: skip
+
+
+def _beyond_chance(pairs: pd.DataFrame, statistics: Statistics) -> list[float | None]:
+    """Of the yes/no pairs answered in both arms: the flips expected of two unrelated answers with their yes rates, and
+    AC1 with its interval (Gwet 2008): 1 - flips/(1 - pe), with pe = 2 m (1 - m) and m the mean of the yes rates.
+    """
+    polar = pairs[pairs["both"] & pairs["yes_no"]]
+    if not len(polar):
+        return [None] * 4
+    a, b = (float(polar[column].mean()) for column in ("said_yes_a", "said_yes_b"))
+    expected, mean = a * (1 - b) + b * (1 - a), (a + b) / 2
+    beyond = 1 - 2 * mean * (1 - mean)
+    interval = flip_interval(polar, statistics)
+    if interval.low is None or interval.high is None:
+        return [expected, None, None, None]
+    return [expected, *(1 - rate / beyond for rate in (interval.estimate, interval.high, interval.low))]
 
 
 def _floor(again: pd.DataFrame | None, chosen: pd.DataFrame, statistics: Statistics) -> list[float | None]:

@@ -15,6 +15,8 @@ import pandas as pd
 
 from overread.config import Statistics
 from overread.core.columns import (
+    BOUND_HIGH,
+    BOUND_LOW,
     COMPARISON,
     DATASET,
     EFFECTIVE,
@@ -53,8 +55,7 @@ TABLE = Table(
         share("away", "weighted share of moves away from it"), FOLLOWING, LOW, HIGH, P,
         P_HOLM.but(blank="not of the primary family"), P_EQUIVALENT, SMALLEST,
         share("lost_weight", "weighted share of the questions that an arm did not answer"),
-        number("bound_low", "the least that it may be, whatever the lost answers hide (Manski)"),
-        number("bound_high", "the most that it may be, whatever the lost answers hide"),
+        BOUND_LOW, BOUND_HIGH,
         number("low_questions", "lower end of the interval if findings are a sample too", blank=ONE_FINDING),
         number("high_questions", "upper end of the interval if findings are a sample too", blank=ONE_FINDING),
     ),

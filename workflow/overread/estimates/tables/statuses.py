@@ -12,7 +12,7 @@ import pandas as pd
 
 from overread.config import Statistics
 from overread.core.columns import DATASET, HIGH, LOW, MODEL, PATIENTS, SETTING, count, share, text
-from overread.estimates.bootstrap import clustered_interval
+from overread.estimates.intervals import mean_interval
 from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 from overread.estimates.tables.accuracy import STATUSES
@@ -38,6 +38,6 @@ def statuses_table(cells: Mapping[CellKey, pd.DataFrame], statistics: Statistics
         (patients,) = code_patients(frame["patient"])
         for name in NAMES:
             of_status = frame["status"] == name
-            found = clustered_interval(of_status, patients, **statistics.model_dump())
+            found = mean_interval(of_status, patients, statistics)
             rows.append([*key, name, int(of_status.sum()), found.patients, found.estimate, found.low, found.high])
     return TABLE.frame(rows)
