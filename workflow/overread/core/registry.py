@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isabstract
@@ -118,9 +118,18 @@ def _entry_points(group: str) -> dict[str, str]:
 
     A job's environment has the checkout on its path without having it installed, and an installed one may be older.
     """
-    found = {one.name: one.value for one in entry_points(group=group)}
+    return {one.name: one.value for one in _installed().select(group=group)} | _checkout().get(group, {})
+
+
+@cache
+def _installed() -> Any:
+    """All entry points there are: the packages of the environment are looked through once."""
+    return entry_points()
+
+
+@cache
+def _checkout() -> dict[str, dict[str, str]]:
     file = PACKAGES.parent / "pyproject.toml"
     project = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}) if file.is_file() else {}
-    if project.get("name") == "overread":
-        found |= project.get("entry-points", {}).get(group, {})
-    return found
+    groups: dict[str, dict[str, str]] = project.get("entry-points", {}) if project.get("name") == "overread" else {}
+    return groups
