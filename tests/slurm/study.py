@@ -29,7 +29,7 @@ GPU_MODELS = (
     "node-crashed-and-controller-restarted",
     "node-hung",
 )
-MODELS = ("snakemake-killed", *GPU_MODELS)
+MODELS = ("snakemake-killed", "warned", *GPU_MODELS)
 """One for each fault."""
 
 CONFIG: dict[str, Any] = {
@@ -76,11 +76,6 @@ class Models:
         return Held(self.gates[model], answer)
 
 
-def asked_of(server: OpenaiServer, model: str) -> Counter[str]:
-    """How often each content was put to a model."""
-    return Counter(one.content for one in server.asked if one.body["model"] == model)
-
-
 def make_study(folder: Path, server: OpenaiServer) -> Workflow:
     study = Workflow(folder, CONFIG, [])
     for model in MODELS:
@@ -109,7 +104,9 @@ def make_profile(folder: Path) -> Path:
     # By wildcards, as partitions.yaml shows; '' leaves the choice to it.
     profile["set-resources"] = {
         "ask_model": {
-            "slurm_extra": "'-N1 -w n2' if wildcards.model.startswith('node-') else '-N1'",
+            # The warning of `--signal` is the one that comes at the time limit and at preemption, only earlier.
+            "slurm_extra": "'-N1 -w n2' if wildcards.model.startswith('node-') else '-N1 --signal=TERM@600' if "
+            "wildcards.model == 'warned' else '-N1'",
             "slurm_partition": "'gpu' if wildcards.model in ('node-crashed', 'cancelled') else ''",
         }
     }

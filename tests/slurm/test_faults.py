@@ -181,6 +181,24 @@ def test_a_job_that_ran_out_of_time_gets_twice_the_time(fault: Fault):
     assert (first.state, second.state, second.limit) == ("TIMEOUT", "COMPLETED", "01:00:00")
 
 
+@meets("warned")
+def test_a_job_that_slurm_warns_waits_for_what_is_on_its_way_says_where_it_stands_and_is_gone_on_with(fault: Fault):
+    """As at the time limit and at preemption. It ends early, as failed, and the next attempt asks the rest."""
+    (job,) = fault.jobs
+    # Half a minute after the moment of the warning, which so comes at once, with nine and a half to go.
+    as_root("scontrol", "update", f"jobid={job.id}", "endtime=now+570seconds")
+    until(lambda: "nothing new is asked" in fault.snakemake.log_of("warned"), "the warning")
+    assert fault.snakemake.kept("warned") == FIRST
+    fault.study.models.open("warned")
+    until(lambda: "stopped by" in fault.snakemake.log_of("warned"), "the end of the first attempt")
+    said, kept = fault.snakemake.log_of("warned"), fault.snakemake.kept("warned")
+    first, second = fault.end_well(cut_short=0)
+    assert (first.state, second.state, second.limit) == ("FAILED", "COMPLETED", "01:00:00")
+    assert kept == FIRST + 1
+    last = [line for line in said.splitlines() if line.startswith("overread:")][-1]
+    assert f"stopped by SLURM's warning: {FIRST + 1} of {len(fault.asked)} answered" in last
+
+
 @meets("out-of-memory")
 def test_a_job_that_ran_out_of_memory_gets_twice_the_memory(fault: Fault):
     """Without cgroups, as here, SLURM kills the step that took too much memory, and its job has failed."""

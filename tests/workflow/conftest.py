@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from pathlib import Path
 
@@ -12,17 +14,20 @@ from workflow.runner import SMALL, Workflow
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
-    """The small study, run to its end. Copy it before changing it."""
-    workflow = Workflow(tmp_path_factory.mktemp("study"), SMALL, ["calibrated-70", "calibrated-first-option"])
-    workflow.run()
-    return workflow
+    """The small study, run to its end, once for all workers. Copy it before changing it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "small-study"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            shutil.rmtree(folder / "study", ignore_errors=True)
+            Workflow(folder / "study", SMALL, ["calibrated-70", "calibrated-first-option"]).run()
+            (folder / "done").touch()
+    return Workflow.of(folder / "study")
 
 
 @pytest.fixture
 def study(finished: Workflow, tmp_path: Path) -> Workflow:
     """A copy of the finished small study, with its times and Snakemake's records, to be changed."""
-    shutil.copytree(finished.folder, tmp_path / "study", symlinks=True)
-    copy = object.__new__(Workflow)
-    copy.folder = tmp_path / "study"
-    copy.config_file = copy.folder / "config" / "study.yaml"
-    return copy
+    return finished.copy(tmp_path / "study")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +35,18 @@ class Workflow:
         self.config = {"frozen_code": "warn", **config}
         for model in models:
             self.add_model(model, read_yaml(ROOT / f"config/models/{model}.yaml"))
+
+    @classmethod
+    def of(cls, folder: Path) -> Workflow:
+        """One that is there already."""
+        there = object.__new__(cls)
+        there.folder, there.config_file = folder, folder / "config" / "study.yaml"
+        return there
+
+    def copy(self, folder: Path) -> Workflow:
+        """With its times and Snakemake's records, to be changed."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return self.of(folder)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -89,17 +102,23 @@ class Workflow:
 
     def planned(self) -> Counter[str]:
         """How many jobs of each rule a dry run lists; nothing when there is nothing to do."""
-        output = self.run("--dry-run", "--quiet", "rules")
+        return self.planned_with_cells()[0]
+
+    def planned_with_cells(self) -> tuple[Counter[str], set[tuple[str, str]]]:
+        """The same, and (model, setting) of the response jobs among them."""
+        output = self.run("--dry-run", "--printshellcmds")
+        cells = set(re.findall(r"--out results/\S+/responses/([^/]+)/([^/]+)/run-\d+\.parquet", output))
+        # The table stands at the beginning and at the end.
+        output = output.rpartition("\nJob stats:")[2]
         jobs = Counter({rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)})
         assert jobs.pop("total", 0) == jobs.total()
         if not jobs:
             assert "Nothing to be done" in output, output
-        return jobs
+        return jobs, cells
 
     def planned_cells(self) -> set[tuple[str, str]]:
         """(model, setting) of the planned response jobs."""
-        output = self.run("--dry-run", "--printshellcmds")
-        return set(re.findall(r"--out results/\S+/responses/([^/]+)/([^/]+)/run-\d+\.parquet", output))
+        return self.planned_with_cells()[1]
 
     def asked(self, model: str, setting: str, run: int = 1) -> tuple[int, int]:
         """(asked, kept) of the last response job of a cell, from its log."""

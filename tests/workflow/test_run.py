@@ -51,6 +51,7 @@ def test_a_killed_response_job_asks_only_what_was_missing(tmp_path: Path):
     file = workflow.model_file("tiny-reader")
     file.write_text(file.read_text().replace("batch: 64", "batch: 1"))  # slow enough to be caught in the middle
     workflow.run("trials")
+    undisturbed = workflow.copy(tmp_path / "undisturbed")
     process = workflow.start()
     work = workflow.results / "work/xray/tiny-reader/xray/run-1.jsonl"
     deadline = time.monotonic() + 120
@@ -71,8 +72,6 @@ def test_a_killed_response_job_asks_only_what_was_missing(tmp_path: Path):
     assert reused >= min(kept, trials)
     assert asked > 0
 
-    undisturbed = Workflow(tmp_path / "undisturbed", config, ["tiny-reader"])
-    undisturbed.model_file("tiny-reader").write_text(file.read_text())
     undisturbed.run()
     assert undisturbed.asked("tiny-reader", "xray") == (asked + reused, 0)
     assert undisturbed.tables() == workflow.tables()
