@@ -96,6 +96,13 @@ def node_is_up(name: str) -> bool:
     return up
 
 
+def nothing_to_tell() -> bool:
+    """Whether the controller has no message for a node on its way, nor one to be sent again."""
+    said = subprocess.run(["sdiag"], capture_output=True, text=True, check=True).stdout
+    counts = dict(line.split(":", 1) for line in said.splitlines() if line.startswith("Agent"))
+    return {counts["Agent queue size"].strip(), counts["Agent count"].strip()} == {"0"}
+
+
 def as_root(*command: str) -> None:
     subprocess.run([*(["sudo", "-n"] if os.geteuid() else []), *command], check=True, timeout=PATIENCE)
 

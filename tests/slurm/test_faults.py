@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.openai_server import OpenaiServer
-from slurm.jobs import ENDED, Job, as_root, cluster, jobs, node_is_up, node_states, until
+from slurm.jobs import ENDED, Job, as_root, cluster, jobs, node_is_up, node_states, nothing_to_tell, until
 from slurm.study import FIRST, GPU_MODELS, MODELS, Models, OnCluster, make_profile, make_study
 from workflow.runner import Workflow
 
@@ -219,7 +219,9 @@ def crash_node(fault: Fault) -> None:
 def bring_node_back(fault: Fault) -> None:
     cluster("start-node", "n2")
     until(lambda: node_is_up("n2"), "the node's coming back")
-    # SLURM lets a job that it has queued again wait for what it may have left behind, which here is nothing.
+    # SLURM lets a job that it has queued again wait for what may be left of it on the node: no process here, but the
+    # controller may still have to tell the node to end it, and what it says would end the new one.
+    until(nothing_to_tell, "the controller's having told the nodes everything")
     as_root("scontrol", "update", f"jobid={fault.jobs[0].id}", "starttime=now")
 
 
