@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,10 @@ def test_an_empty_dataset_folder_is_an_error_that_says_what_was_looked_for(
 ) -> None:
     datasets = small()["datasets"]
     name = "mri" if source == "ucsf-pdgm" else "xray"
-    datasets[name] = {"source": source, "root": "scans", "questions": {"origin": "file", "path": "study.yaml"}}
+    datasets[name] = {"source": source, "root": "scans", "questions": {"origin": "file", "path": "q.jsonl"}}
     (tmp_path / "scans").mkdir()
+    question = {"study": "a", "stem": "?", "options": ["x", "y"], "answer": "x", "topic": "t"}
+    (tmp_path / "q.jsonl").write_text(json.dumps(question) + "\n")
     config = config_of(tmp_path, datasets=datasets)
     assert plan.check(config)[0] == [
         f"datasets.{name}.root: {tmp_path}/scans holds no study: looked for {looked_for}; "

@@ -9,6 +9,7 @@ from overread.config import Config, GeneratedQuestions, NetworkSegmentation
 from overread.core.errors import shown
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.plan.asked import Cell, cells, cells_of
+from overread.plan.first_jobs import problems
 from overread.plan.judging import Judge, Obstacle, missing_of
 
 
@@ -16,6 +17,7 @@ def check(config: Config) -> tuple[list[str], list[str]]:
     """Errors, which stop the study before any job, and warnings. Each line names a key, and says what to do."""
     judge = Judge(config)
     errors = _empty_folders(config)
+    errors.extend(why for name in sorted({cell.dataset for cell in cells(config)}) for why in problems(config, name))
     errors.extend(_reports(config))
     errors.extend(_ratings(config))
     warnings: list[str] = []

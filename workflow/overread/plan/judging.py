@@ -14,6 +14,7 @@ from overread.config.kinds import BACKENDS
 from overread.core import guard
 from overread.core.errors import shown
 from overread.plan.asked import Cell, cells
+from overread.plan.first_jobs import no_substitute
 from overread.settings.base import Misfit
 from overread.settings.image import Image
 
@@ -157,7 +158,11 @@ def unguarded(section: ModelSection, model: str) -> str | None:
 def _of_dataset_and_setting(judge: Judge, dataset: str, name: str) -> list[Obstacle]:
     """Views, readouts and reports that the dataset does not have."""
     aspects = judge.config.settings[name].aspects
-    return _told(misfit for aspect in aspects for misfit in aspect.against_dataset(judge.config, dataset))
+    found = _told(misfit for aspect in aspects for misfit in aspect.against_dataset(judge.config, dataset))
+    if judge.config.settings[name][Image].source == "substitute":
+        why = no_substitute(judge.config, dataset)
+        found += [Obstacle("never", f"{why}, and {name} shows the image of another")] if why else []
+    return found
 
 
 def _of_model_and_setting(judge: Judge, model: str, name: str) -> list[Obstacle]:
