@@ -23,6 +23,7 @@ from overread import __version__
 from overread.core.errors import OverreadError, unknown
 from overread.core.frozen import check_frozen_code
 from overread.core.outputs import keep_inputs
+from overread.gallery import commands as gallery_commands
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -111,34 +112,8 @@ def check_command(config: ConfigFile = Path("config/demo.yaml")) -> None:
     raise typer.Exit(show_check(config))
 
 
-@app.command("power")
-def power_command(
-    difference: Annotated[float, typer.Option(help="the difference to be found, in percentage points")],
-    pilot: Annotated[
-        Path | None, typer.Option(help="a run's folder, results/<name>, whose answers say the rest")
-    ] = None,
-    effect: Annotated[str, typer.Option(help="of the pilot: an effect of two flip comparisons")] = "report-effect",
-    dataset: Annotated[str | None, typer.Option(help="of the pilot, where it has several")] = None,
-    model: Annotated[str | None, typer.Option(help="of the pilot, where it has several")] = None,
-    discordance: Annotated[
-        float | None, typer.Option(help="without a pilot: per cent of trials that flip in one comparison only")
-    ] = None,
-    correlation: Annotated[float | None, typer.Option(help="without a pilot: of a patient's trials, 0 to 1")] = None,
-    trials: Annotated[float | None, typer.Option(help="trials a patient, on average; else the pilot's")] = None,
-    variation: Annotated[
-        float | None, typer.Option(help="standard deviation of that number over its mean; else the pilot's, or 0")
-    ] = None,
-    power: Annotated[float, typer.Option(help="chance of finding it")] = 0.8,
-    level: Annotated[float, typer.Option(help="of the interval that must leave out 0")] = 0.95,
-) -> None:
-    """Say how many patients a difference of so many points between two flip rates needs."""
-    from overread.reporting.power_view import show_power
-
-    given = {
-        "discordance": None if discordance is None else discordance / 100, "correlation": correlation,
-        "trials_per_patient": trials, "variation": variation,
-    }  # fmt: skip
-    show_power(difference / 100, pilot, (effect, dataset, model), given, power=power, level=level)
+app.command("power")(gallery_commands.power_command)
+app.command("gallery")(gallery_commands.gallery_command)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from overread.gallery.cohorts import Design
 from overread.gallery.readers import GALLERY, Given, Truth
-from overread.gallery.simulate import REFUSED, Answers, Arm, Study
+from overread.gallery.simulate import Answers, Arm, Study
 
 ARMS = [
     Arm("own", "own", runs=2), Arm("swapped", "substitute", runs=2), Arm("placebo", "placebo"), Arm("black", "black"),
@@ -22,7 +22,7 @@ def answers(name: str, study: Study = STUDY) -> Answers:
 
 
 def outcome(given: Given) -> np.ndarray:
-    return np.where(given.answered, given.choice, REFUSED)
+    return np.where(given.answered, given.choice, -1)
 
 
 def flips(found: Answers, a: str, b: str, run: int = 0) -> np.ndarray:

@@ -156,6 +156,11 @@ class Cohort:
         return self.patient_of_study[self.study]
 
     @cached_property
+    def partner(self) -> IntArray:
+        """(questions,) the patient whose picture is shown instead."""
+        return self.patient_of_study[self.substitute][self.study]
+
+    @cached_property
     def n_options(self) -> IntArray:
         return np.where(self.topic < self.findings, 2, 4)
 

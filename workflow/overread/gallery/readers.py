@@ -207,10 +207,12 @@ def drifts(asked: Asked) -> Given:
 
 def rounding(asked: Asked, *, share: float) -> Given:
     """Greedy but for arithmetic that depends on the batch: a share of the answers, drawn anew, comes out otherwise."""
-    given = prior(asked)
-    turned = asked.draws.fresh("rounding") < share
+    return _turned(asked, prior(asked), share)
+
+
+def _turned(asked: Asked, given: Given, share: float) -> Given:
     other = np.where(asked.yes_no, 1 - given.choice, (given.choice + 1) % asked.n_options)
-    return _say(asked, np.where(turned, other, given.choice))
+    return _say(asked, np.where(asked.draws.fresh("rounding") < share, other, given.choice))
 
 
 # -- readers that react ------------------------------------------------------------------------------------------------
@@ -318,8 +320,9 @@ _ALL = (
     Reader("black-yes", Truth.BLIND, "no to every radiograph, yes to a black picture", black_yes),
     Reader("first-option", Truth.BLIND, "blind: the option shown first in 80 %", first_option),
     Reader("refuses-black", Truth.BLIND, "blind: refuses 41 % of black pictures", refuses_black),
-    Reader("refuses-some", Truth.BLIND, "blind: refuses 20 % at random", partial(refuses_any, share=0.2),
+    Reader("refuses-few", Truth.BLIND, "blind: refuses 3 % at random", partial(refuses_any, share=0.03),
            temperature=1.0),
+    Reader("refuses-some", Truth.UNTOLD, "refuses 20 % at random", partial(refuses_any, share=0.2), temperature=1.0),
     Reader("refuses-most", Truth.UNTOLD, "refuses 95 % at random", partial(refuses_any, share=0.95), temperature=1.0),
     Reader("drifts", Truth.BLIND, "blind: one answer in six is another in each run", drifts),
     *(
@@ -357,9 +360,17 @@ GALLERY: dict[str, Reader] = {reader.name: reader for reader in _ALL}
 """All readers by name."""
 
 
-def reading(reliance: float) -> Reader:
-    """A reader that follows the picture in a share `reliance` of the questions."""
-    return Reader(
-        f"reads-{100 * reliance:g}", Truth.READS, f"follows the picture in {100 * reliance:g} % of the questions",
-        partial(reads, reliance=reliance), reliance,
-    )  # fmt: skip
+def reading(reliance: float, *, floor: float = 0.0) -> Reader:
+    """A reader that follows the picture in a share `reliance` of the questions.
+
+    floor  the share of its answers that change when the same is asked again, below 0.5. Where one answer in s is
+           turned by chance, 2 s (1 - s) of the pairs of runs differ; following is then (1 - 2 s) times the reliance
+    """
+    turned = (1 - (1 - 2 * floor) ** 0.5) / 2
+
+    def answer(asked: Asked) -> Given:
+        return _turned(asked, reads(asked, reliance=reliance), turned)
+
+    name = f"reads-{100 * reliance:g}"
+    description = f"follows the picture in {100 * reliance:g} % of the questions"
+    return Reader(name, Truth.READS, description, answer, reliance * (1 - 2 * turned), 1.0 if floor else 0.0)

@@ -12,14 +12,13 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from overread.estimates.inference.swap import OUTCOMES, Swap
 from overread.estimates.scored import CellKey
 from overread.gallery.cohorts import Cohort, FloatArray, IntArray, _alike
 from overread.gallery.readers import Asked, Given, Reader, Shown
 
 DATASET = "gallery"
 STATUS = pd.array(["refused", "answered"], dtype="str")
-REFUSED, NOT_ASKED = -1, -9
-"""Outcomes that are no option, as `estimates.swap` codes them."""
 YES_NO = np.array(["yes", "no"], dtype=object)
 
 
@@ -62,17 +61,25 @@ class Study:
             found[DATASET, model, setting] = whole
         return found
 
-    def outcomes(self, given: Sequence[Given], runs: int | None = None) -> IntArray:
-        """(questions, runs) the option given as written; -1 where it refused, -9 in runs beyond those asked."""
-        columns = [np.where(each.answered, each.choice, REFUSED) for each in given]
-        columns += [np.full(len(self.cohort.study), NOT_ASKED)] * ((runs or len(given)) - len(given))
-        return np.column_stack(columns)
+    def outcomes(self, given: Sequence[Given]) -> IntArray:
+        """(questions, runs) the option given as written; -1 where it refused."""
+        return np.column_stack([np.where(each.answered, each.choice, OUTCOMES["refused"]) for each in given])
 
-    def margins(self, arm: Arm, given: Sequence[Given], runs: int) -> FloatArray:
-        """(questions, runs) the margin as `scored` defines it."""
-        columns = [self._margin(each) for each in given]
-        columns += [np.full(len(self.cohort.study), np.nan)] * (runs - len(given))
-        return np.column_stack(columns)
+    def swap(self, answers: Answers, *, report: bool = False) -> Swap:
+        """The image swap as arrays, with the placebo where that was asked."""
+        cohort = self.cohort
+        arms = {arm.shown: answers[arm.setting] for arm in self.arms.values() if arm.report == report}
+        own, shown, placebo = arms["own"], arms["substitute"], arms.get("placebo")
+        return Swap(
+            patient=cohort.patient, partner=cohort.partner, topic=cohort.topic, own=self.outcomes(own),
+            shown=self.outcomes(shown), truth_own=cohort.gold, truth_shown=cohort.substitute_truth,
+            yes=np.where(cohort.n_options == 2, 0, -1), margin_own=self._leans(own),
+            margin_shown=self._leans(shown), placebo=None if placebo is None else self.outcomes(placebo),
+        )  # fmt: skip
+
+    def _leans(self, given: Sequence[Given]) -> FloatArray:
+        """(questions, runs) log-odds of yes; NaN for other questions."""
+        return np.column_stack([np.where(self.cohort.n_options == 2, each.lean, np.nan) for each in given])
 
     @cached_property
     def _dress(self) -> dict[str, pd.DataFrame]:

@@ -55,6 +55,16 @@ class CalibratedModel(LocalModel):
     reader: GalleryReader | None = Field(default=None, description="a reader of the gallery, in place of `reliance`")
     seed: int = 0
 
+    @property
+    def draws(self) -> Literal["greedy", "sampled", "unknown"]:
+        """Its draws are hashes, the same in every run; a reader of the gallery may draw anew in each."""
+        if self.reader is None:
+            return "greedy"
+        from overread.gallery.readers import GALLERY
+
+        known = GALLERY.get(self.reader.name)
+        return "sampled" if known is not None and known.temperature > 0 else "greedy"
+
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if ("reliance" in self.model_fields_set) == (self.reader is not None):

@@ -47,7 +47,8 @@ def covariance(influences: FloatArray, clusters: Clusters) -> FloatArray:
     """Covariance of the sums of `influences` over observations.
 
     influences  (n, k) each observation's part in the deviation of k estimates: residual times weight, summing to 0
-    returns     (k, k), with G/(G-1) for G patients; along the diagonal never below what one-way clusters give
+    returns     (k, k), with G/(G-1) for G patients, or effective partners if fewer; along the diagonal never below what
+                one-way clusters give
     raises      ValueError with fewer than two patients: nothing is known of how patients differ
     """
     patients = clusters.count
@@ -64,7 +65,10 @@ def covariance(influences: FloatArray, clusters: Clusters) -> FloatArray:
         both = _sums(_codes(clusters.patient, clusters.topic), influences)
         found = _not_below(found + topics.T @ topics - both.T @ both, found)
         found = _not_below(found, topics.T @ topics)
-    corrected: FloatArray = found * (patients / (patients - 1))
+    count = float(patients)
+    if clusters.partner is not None:
+        count = max(2.0, min(count, effective(np.bincount(clusters.partner).astype(np.float64))))
+    corrected: FloatArray = found * (count / (count - 1))
     return corrected
 
 

@@ -42,9 +42,11 @@ class Share(NamedTuple):
     """A share and what its limits need.
 
     n        effective number of observations, were they independent
-    none     the same where no observation, or every one, has the event: patients
+    none     `n` where no observation, or every one, has the event: patients
     freedom  degrees of freedom of the variance
     shown    patients with the event, or without it, whichever are fewer; of a difference, those with either move
+    alone    the number of events that would vary as much as these observations, were they independent: `n` for events,
+             more for values between, since halves of a move vary less than whole ones
     """
 
     share: float
@@ -53,13 +55,14 @@ class Share(NamedTuple):
     none: float
     freedom: float
     shown: int
+    alone: float | None = None
 
     def limits(self, alpha: float) -> tuple[float, float]:
         """Lower and upper limit, each one-sided at `alpha`."""
         p, seen = self.share, min(1.0, self.shown / SEEN)
         if self.variance > 0 and 0 < p < 1:
             z, t = special.ndtri(1 - alpha), special.stdtrit(self.freedom, 1 - alpha)
-            n = min(self.n, p * (1 - p) / self.variance * (z / t) ** 2)
+            n = min(self.n if self.alone is None else self.alone, p * (1 - p) / self.variance * (z / t) ** 2)
         else:
             n = self.none + (self.n - self.none) * seen
         offset = 0.5 * (1 - seen)
@@ -203,8 +206,10 @@ def _combined(
     )
     found = covariance(influences, clusters)
     made = []
+    independent = (influences**2).sum(axis=0)
     for place, (part, capacity, share) in enumerate(zip(parts, capacities, shares, strict=True)):
-        made.append(_share(part, capacity, share, float(found[place, place]), clusters, moved))
+        variances = float(found[place, place]), float(independent[place])
+        made.append(_share(part, capacity, share, variances, clusters, moved))
     deviations = np.sqrt(np.maximum(np.diag(found), 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = found / np.outer(deviations, deviations)
@@ -215,7 +220,12 @@ def _combined(
 
 
 def _share(
-    part: FloatArray, capacity: FloatArray, share: float, variance: float, clusters: Clusters, moved: FloatArray | None
+    part: FloatArray,
+    capacity: FloatArray,
+    share: float,
+    variances: tuple[float, float],
+    clusters: Clusters,
+    moved: FloatArray | None,
 ) -> Share:
     present = capacity > 0
     size, total = int(present.sum()), effective(capacity)
@@ -228,5 +238,10 @@ def _share(
     freedom = min(patients - 1.0, min(effective(side) for side in sides) + EXTRA)
     if clusters.topic is not None:
         freedom = min(freedom, float(np.unique(clusters.topic[present]).size) - 1)
+    if clusters.partner is not None:
+        # Few pictures in the place of many are few clusters, however many patients are asked about.
+        seen = effective(totals(clusters.partner, part)) + EXTRA
+        freedom = min(freedom, effective(totals(clusters.partner, capacity)) - 1.0, seen)
     none = patients * total / size if size else 1.0
-    return Share(share, variance, total, max(none, 1e-9), max(freedom, 1.0), shown)
+    alone = share * (1 - share) / variances[1] if variances[1] > 0 else total
+    return Share(share, variances[0], total, max(none, 1e-9), max(freedom, 1.0), shown, alone)
