@@ -51,18 +51,6 @@ def flip(comparison: str, rate: float, low: float, high: float, floor: tuple[flo
     )  # fmt: skip
 
 
-def significant(comparison: str, p: float, *, floor: str = "measured", patients: int = 50, report: str = "none") -> Row:
-    return row(
-        comparison=comparison,
-        report_shown=report,
-        floor_basis=floor,
-        pairs=400,
-        patients=patients,
-        flip_rate=0.2,
-        p_holm=p,
-    )
-
-
 def judged(temperature: float = 0, comparisons: Any = COMPARISONS, **tables: list[Row]) -> Judgement:
     spec = {
         "settings": SETTINGS, "comparisons": comparisons, "effects": EFFECTS,
@@ -73,10 +61,6 @@ def judged(temperature: float = 0, comparisons: Any = COMPARISONS, **tables: lis
     return judge("d", "m", Tables(*(tables.get(name, []) for name in parts)), spec)
 
 
-def sentence(**tables: Any) -> str:
-    return judged(**tables).sentence.replace(SPACE, " ")
-
-
 def statement(about: str, **tables: Any) -> Statement:
     (found,) = [one for one in judged(**tables).statements if one.about == about]
     return replace(found, text=found.text.replace(SPACE, " "))
@@ -84,43 +68,6 @@ def statement(about: str, **tables: Any) -> Statement:
 
 SWAP = flip("swap", 0.209, 0.197, 0.221, (0.03, 0.02, 0.04))
 WITH = flip("with", 0.043, 0.0395, 0.046, (0.03, 0.02, 0.05))
-
-
-def test_one_sentence_says_how_many_answers_move_beyond_what_noise_and_what_that_does_not_mean():
-    told = sentence(
-        flips=[SWAP, WITH], significance=[significant("swap", 0.0002), significant("with", 0.2, report="full")]
-    )
-    assert told == (
-        "Without a report, 20.9 % [19.7, 22.1] of its answers change when the image is swapped, which is beyond the "
-        "3.0 % [2.0, 4.0] that change when the same is asked again (adjusted p < 0.001); with the report, 4.3 % "
-        "[4.0, 4.6] of its answers change when the image is swapped, which is not shown to be beyond the 3.0 % "
-        "[2.0, 5.0] that change when the same is asked again (adjusted p = 0.200): a stable answer is no proof that "
-        "the image went unused, and accuracy beside a report is no measure of reading the image."
-    )
-    assert told.count(". ") == 0
-
-
-@pytest.mark.parametrize("temperature", [0, 0.2])
-def test_a_floor_that_was_not_measured_is_said_not_to_be_however_answers_are_drawn(temperature: float):
-    told = sentence(
-        temperature=temperature,
-        flips=[flip("swap", 0.2, 0.1, 0.3)],
-        significance=[significant("swap", 0.0001, floor="not measured")],
-    )
-    assert "how many would by themselves was not measured" in told
-    assert "beyond" not in told and "adjusted" not in told
-
-
-def test_too_few_patients_give_no_test_and_no_swap_no_sentence():
-    few = sentence(flips=[SWAP], significance=[significant("swap", 0.001, patients=9)])
-    assert "of too few patients for a test (9)" in few and "adjusted" not in few
-    assert sentence(flips=[SWAP]) == ""
-
-
-def test_the_answer_as_given_speaks_before_the_first_token_whatever_the_names():
-    rows = [flip("a-first", 0.5, 0.4, 0.6), SWAP]
-    told = sentence(flips=rows, significance=[significant("a-first", 0.001), significant("swap", 0.001)])
-    assert "20.9 %" in told and "50.0 %" not in told
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from overread.reporting.brief import in_brief
+from overread.reporting.conclusion import ORDER, Conclusion
 from overread.reporting.contrasts import Statement, Tables
 from overread.reporting.evidence import Answer
 from overread.reporting.rows import Row
-from overread.reporting.verdict import NO_USE, REACTS, UNTESTED, UNTOLD, USED, Judgement
+from overread.reporting.verdict import Judgement
+
+BLIND, READS = ("does not use", "blind"), ("uses", "reads")
 
 
-def judgement(model: str, headline: str, *statements: Statement) -> Judgement:
-    return Judgement("xray", model, headline, "", statements)
+def judgement(model: str, kind: tuple[str, str], *statements: Statement, size: float = 0.0) -> Judgement:
+    return Judgement("xray", model, Conclusion("xray", model, kind, size=size), statements)
 
 
 def swap(answer: Answer = Answer.MORE, about: str = "swap", number: str = "20.9 %") -> Statement:
@@ -27,19 +30,15 @@ def tables(*flips: Row, effects: tuple[Row, ...] = (), significance: tuple[Row, 
 
 
 def test_models_go_from_the_least_use_of_the_image_to_the_most() -> None:
-    given = [judgement(model, f"{words}; and more") for model, words in
-             (("e", USED), ("d", REACTS), ("a", NO_USE), ("b", UNTOLD), ("c", UNTESTED))]  # fmt: skip
+    given = [judgement(str(place), kind) for place, kind in reversed(list(enumerate(ORDER)))]
     found = in_brief(given, tables(), {})
-    assert [one.model for one in found] == ["a", "b", "c", "d", "e"]
-    assert [one.answer for one in found] == [
-        Answer.NONE, Answer.CANNOT_TELL, Answer.DESCRIPTION, Answer.MORE, Answer.MORE,
-    ]  # fmt: skip
+    assert [one.model for one in found] == [str(place) for place in range(len(ORDER))]
+    assert (ORDER[0], ORDER[-1]) == (BLIND, READS)
 
 
-def test_among_equals_the_one_whose_answers_move_least_is_first_whatever_its_name() -> None:
-    given = [judgement(model, USED, swap()) for model in ("a", "b", "c")]
-    found = in_brief(given, tables(flip("a", 0.5), flip("b", 0.04), flip("b", 0.9, "Edema"), flip("c", 0.2)), {})
-    assert [one.model for one in found] == ["b", "c", "a"]
+def test_among_equals_the_one_that_follows_least_comes_first_whatever_its_name() -> None:
+    given = [judgement(model, READS, size=size) for model, size in (("a", 0.5), ("b", 0.04), ("c", 0.2))]
+    assert [one.model for one in in_brief(given, tables(), {})] == ["b", "c", "a"]
 
 
 def test_a_number_stands_with_its_pairs_its_patients_and_its_adjusted_p() -> None:
@@ -47,7 +46,7 @@ def test_a_number_stands_with_its_pairs_its_patients_and_its_adjusted_p() -> Non
     gain = {"dataset": "xray", "model": "a", "effect": "gain", "patients": "1"}
     difference = Statement("report-effect", "gain", Answer.LESS, "With the report", "", number="+16.7 points")
     whole = tables(flip("a", 0.2), effects=(gain,), significance=(tested,))
-    (found,) = in_brief([judgement("a", USED, swap(), difference)], whole, {})
+    (found,) = in_brief([judgement("a", READS, swap(), difference)], whole, {})
     assert [(line.number, line.behind.replace("\N{NO-BREAK SPACE}", " ")) for line in found.lines] == [
         ("20.9 %", "1,212 pairs, 40 patients, adjusted p < 0.001"),
         ("+16.7 points", "1 patient"),
@@ -56,5 +55,5 @@ def test_a_number_stands_with_its_pairs_its_patients_and_its_adjusted_p() -> Non
 
 
 def test_what_no_table_counts_is_left_blank() -> None:
-    (found,) = in_brief([judgement("a", USED, swap(about="elsewhere"))], tables(flip("a", 0.2)), {})
+    (found,) = in_brief([judgement("a", READS, swap(about="elsewhere"))], tables(flip("a", 0.2)), {})
     assert found.lines[0].behind == ""

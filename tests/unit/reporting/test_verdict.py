@@ -93,10 +93,6 @@ def only(tables: Tables, *, aspect: str, **options: Any) -> Statement:
     return statement
 
 
-def headline(tables: Tables, **options: Any) -> str:
-    return judge(DATASET, MODEL, tables, spec(**options)).headline
-
-
 # -- what an interval says -------------------------------------------------------------------------------------------
 
 
@@ -165,7 +161,11 @@ ARMS = [accuracy("own", 0.833, 0.76, 0.9), accuracy("black", 0.41, 0.34, 0.48)]
 @pytest.mark.parametrize(
     ("numbers", "answer", "title"),
     [
-        ((0.423, 0.38, 0.462), Answer.MORE, "The image helps without a report"),
+        (
+            (0.423, 0.38, 0.462),
+            Answer.MORE,
+            "It is correct more often with its own image than with a black image without a report",
+        ),
         (
             (-0.05, -0.09, -0.01),
             Answer.LESS,
@@ -179,7 +179,6 @@ ARMS = [accuracy("own", 0.833, 0.76, 0.9), accuracy("black", 0.41, 0.34, 0.48)]
 def test_a_black_image_is_judged_by_the_interval_of_the_difference(numbers: Any, answer: Answer, title: str) -> None:
     statement = only(Tables(ARMS, [], [effect("gain", *numbers)], []), aspect="image", comparisons=GAIN)
     assert (statement.answer, statement.title, statement.beside) == (answer, title, False)
-    assert statement.reads == (answer is Answer.MORE)
     assert statement.text.startswith("Correct in 83.3 % with the study's own image and in 41.0 % with a black image")
 
 
@@ -262,59 +261,40 @@ def test_nothing_is_said_of_a_comparison_that_the_model_does_not_have() -> None:
 SWAP = {"swap": {"flips": ["own", "swapped"], "accuracy": None}}
 
 
-def groups(changed: tuple[float, float, float], unchanged: tuple[float, float, float]) -> list[Row]:
-    return [
-        flip("swap", *changed, group="label-changed", pairs=200),
-        flip("swap", *unchanged, group="label-unchanged", pairs=200),
-    ]
+def follows(estimate: float, low: float, high: float) -> Row:
+    return row(
+        comparison="swap", group="all", patients=50, towards=0.5 + estimate / 2, away=0.5 - estimate / 2,
+        following=estimate, low=low, high=high,
+    )  # fmt: skip
 
 
-def test_answers_follow_the_image_where_they_change_with_the_truth() -> None:
-    flips = [flip("swap", 0.54, 0.44, 0.65), *groups((0.8, 0.7, 0.9), (0.05, 0.01, 0.1))]
-    statement = only(Tables([], flips, [], []), aspect="image", comparisons=SWAP)
-    assert (statement.answer, statement.reads) == (Answer.MORE, True)
-    assert statement.title == "Its answers follow the image without a report"
+def test_a_swap_tells_how_far_answers_move_towards_what_the_picture_says_within_the_finding() -> None:
+    tables = Tables([], [flip("swap", 0.54, 0.44, 0.65)], [], [], following=[follows(0.4, 0.3, 0.5)])
+    statement = only(tables, aspect="image", comparisons=SWAP)
+    assert (statement.answer, statement.title) == (Answer.MORE, "Its answers move with the image without a report")
     assert statement.text.startswith("54.0 % [44.0, 65.0] of its answers change when the image is replaced by that")
     assert "(400 pairs, 50 patients)" in statement.text
-    assert "80.0 % [70.0, 90.0] change; where it is the same, 5.0 % [1.0, 10.0]." in statement.text
+    assert (
+        "70.0 % of the answers move towards what the shown image says and 30.0 % away from it: a difference of "
+        "+40.0 points [30.0, 50.0]." in statement.text
+    )
     assert NOT_AN_ERROR in statement.caveats
     assert NOT_FROZEN not in statement.caveats
 
 
-@pytest.mark.parametrize("unchanged", [(0.5, 0.4, 0.75), (0.5, 0.4, 0.7)])
-def test_answers_only_move_with_the_image_where_the_intervals_of_the_groups_touch(unchanged: Any) -> None:
-    flips = [flip("swap", 0.54, 0.44, 0.65), *groups((0.8, 0.7, 0.9), unchanged)]
-    statement = only(Tables([], flips, [], []), aspect="image", comparisons=SWAP)
-    assert (statement.answer, statement.reads) == (Answer.MORE, False)
+def test_few_answers_that_move_are_said_to_be_few_however_sure_it_is() -> None:
+    tables = Tables([], [flip("swap", 0.018, 0.012, 0.025)], [], [], following=[follows(0.01, 0.001, 0.02)])
+    statement = only(tables, aspect="image", comparisons=SWAP)
+    assert (statement.answer, statement.title) == (Answer.MORE, "Few answers move with the image without a report")
+    assert statement.number.replace(SPACE, " ") == "1.8 % [1.2, 2.5]"
+
+
+def test_under_a_black_image_nothing_is_said_of_following() -> None:
+    tables = Tables([], [flip("swap", 0.5, 0.4, 0.6)], [], [], following=[follows(0.4, 0.3, 0.5)])
+    statement = only(tables, aspect="image", comparisons={"swap": {"flips": ["own", "black"]}})
     assert statement.title == "Its answers move with the image without a report"
-    assert "cannot be told from that" in statement.text
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [flip("swap", 0.8, 0.7, 0.9, group="label-changed")],
-        groups((0.8, 0.7, 0.9), (None, None, None)),  # type: ignore[arg-type]
-    ],
-)
-def test_answers_only_move_with_the_image_where_a_group_is_missing(rows: list[Row]) -> None:
-    statement = only(Tables([], [flip("swap", 0.5, 0.4, 0.6), *rows], [], []), aspect="image", comparisons=SWAP)
-    assert (statement.title, statement.reads) == ("Its answers move with the image without a report", False)
-
-
-def test_too_few_patients_in_the_group_where_the_truth_changes_say_nothing_of_following() -> None:
-    flips = [flip("swap", 0.5, 0.4, 0.6), *groups((0.8, 0.7, 0.9), (0.05, 0.01, 0.1))]
-    flips[1]["patients"] = str(FEWEST_PATIENTS - 1)
-    assert not only(Tables([], flips, [], []), aspect="image", comparisons=SWAP).reads
-
-
-def test_flips_under_a_black_image_are_no_sign_of_reading() -> None:
-    flips = [flip("swap", 0.5, 0.4, 0.6), *groups((0.8, 0.7, 0.9), (0.05, 0.01, 0.1))]
-    comparisons = {"swap": {"flips": ["own", "black"]}}
-    statement = only(Tables([], flips, [], []), aspect="image", comparisons=comparisons)
-    assert (statement.title, statement.reads) == ("Its answers move with the image without a report", False)
     assert "replaced by a black one" in statement.text
+    assert "towards" not in statement.text
 
 
 def test_no_flip_at_all_is_told_with_what_may_have_gone_unseen() -> None:
@@ -338,7 +318,7 @@ def test_a_swap_beside_a_report_says_so_whichever_arm_is_named_first() -> None:
     flips = [flip("swap", 0.04, 0.03, 0.05)]
     for pair in (["report", "report-swapped"], ["report-swapped", "report"]):
         statement = only(Tables([], flips, [], []), aspect="image", comparisons={"swap": {"flips": pair}})
-        assert statement.title == "Its answers move with the image beside the whole report"
+        assert statement.title == "Few answers move with the image beside the whole report"
         assert statement.beside
 
 
@@ -442,48 +422,37 @@ def test_any_other_effect_is_told_by_its_names() -> None:
 # -- single settings -------------------------------------------------------------------------------------------------
 
 
+def over(opponent: str, gain: float, low: float, high: float, setting: str = "own") -> Row:
+    return row(
+        setting=setting, opponent=opponent, questions=200, patients=50, balanced_within=0.7,
+        opponent_balanced=0.7 - gain, gain=gain, low=low, high=high,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("interval", "answer", "word"),
+    ("numbers", "answer", "word"),
     [
-        ((0.8, 0.75, 0.85), Answer.MORE, "better than"),
-        ((0.6, 0.55, 0.65), Answer.LESS, "worse than"),
-        ((0.7, 0.65, 0.75), Answer.CANNOT_TELL, "whether it does better than"),
+        ((0.2, 0.1, 0.3), Answer.MORE, "does better than"),
+        ((-0.2, -0.3, -0.1), Answer.LESS, "does worse than"),
+        ((0.0, -0.1, 0.1), Answer.CANNOT_TELL, "whether it does better than"),
     ],
 )
-def test_accuracy_is_judged_against_the_best_answer_given_without_looking(
-    interval: Any, answer: Answer, word: str
-) -> None:
-    """Chance is 50 %, always the first option 30 %, always the second 70 %: the last is the one to beat."""
-    tables = Tables(
-        [accuracy("own", *interval, chance=0.5, always_first=0.3)],
-        [],
-        [],
-        [place("own", 1, 0.3, 0.5), place("own", 2, 0.7, 0.5)],
-    )
-    statement = only(tables, aspect="accuracy", comparisons=GAIN)
+def test_accuracy_is_set_against_each_opponent_within_the_finding(numbers: Any, answer: Answer, word: str) -> None:
+    """The majority of each finding, not the commonest answer of all of them pooled."""
+    tables = Tables([], [], [], [], gain=[over("majority of the finding", *numbers)])
+    statement = only(tables, aspect="accuracy")
     assert statement.answer is answer
-    assert statement.title == f"own: {word} answering without looking"
-    assert "by chance, 50.0 %; always the first option, 30.0 %; always option 2, 70.0 %." in statement.text
-    assert "(200 questions, 50 patients, 1 run)" in statement.text
-    assert ("70.0 %. The interval includes the best of these, 70.0 %." in statement.text) == (
-        answer is Answer.CANNOT_TELL
-    )
+    assert statement.title == f"own: {word} by always giving each finding's commonest answer"
+    assert "70.0 % with the image without a report" in statement.text
+    assert "over 200 questions answered both times." in statement.text
+    assert ("The interval includes 0." in statement.text) == (answer is Answer.CANNOT_TELL)
 
 
-def test_only_settings_with_the_own_image_that_are_compared_are_judged_by_accuracy() -> None:
-    rows = [accuracy(name, 0.8, 0.7, 0.9) for name in ("black", "other-view", "own", "report")]
-    assert [one.about for one in said(Tables(rows, [], [], []), aspect="accuracy", comparisons=GAIN)] == ["own"]
-    flips_only = {"swap": {"flips": ["report", "report-swapped"]}}
-    (beside,) = said(Tables(rows, [], [], []), aspect="accuracy", comparisons=flips_only)
-    assert (beside.about, NOT_COMPETENCE in beside.caveats) == ("report", True)
-    uncompared = said(Tables(rows, [], [], []), aspect="accuracy")
-    assert [one.about for one in uncompared] == ["other-view", "own", "report"]
-
-
-def test_a_model_without_images_is_judged_by_what_it_was_asked() -> None:
-    statement = only(Tables([accuracy("text", 0.5257, 0.48, 0.57)], [], [], []), aspect="accuracy", comparisons=GAIN)
-    assert "of the answers without any image without a report" in statement.text
-    assert statement.answer is Answer.MORE
+def test_accuracy_beside_a_report_is_said_to_be_no_competence() -> None:
+    rows = [over("no image", 0.2, 0.1, 0.3), over("no image", 0.2, 0.1, 0.3, setting="report")]
+    alone, beside = said(Tables([], [], [], [], gain=rows), aspect="accuracy")
+    assert NOT_COMPETENCE not in alone.caveats
+    assert NOT_COMPETENCE in beside.caveats
 
 
 def test_answers_that_are_nearly_always_the_same_are_noted_by_place() -> None:
@@ -506,41 +475,6 @@ def test_many_answers_that_could_not_be_used_are_noted() -> None:
     statement = only(Tables(rows, [], [], []), aspect="unread")
     assert "5.0 % under own." in statement.text
     assert "black" not in statement.text
-
-
-# -- the headline ----------------------------------------------------------------------------------------------------
-
-
-def test_the_headline_says_whether_the_image_is_used() -> None:
-    both = {**GAIN, **SWAP}
-    still, moving = [flip("swap", 0.0, 0.0, 0.0)], [flip("swap", 0.5, 0.4, 0.6)]
-    helps, none, unsure = (effect("gain", *one) for one in ((0.2, 0.1, 0.3), (0.0, 0.0, 0.0), (0.1, -0.1, 0.3)))
-    assert headline(Tables([], still, [helps], []), comparisons=both) == "Uses the image"
-    assert headline(Tables([], moving, [unsure], []), comparisons=both).startswith("Reacts to the image")
-    assert headline(Tables([], still, [none], []), comparisons=both) == "Shows no use of the image"
-    assert headline(Tables([], still, [unsure], []), comparisons=both) == "Cannot tell whether it uses the image"
-    assert headline(Tables([], [], [], []), comparisons=both) == "Use of the image was not tested"
-
-
-def test_the_headline_rests_on_what_was_asked_without_a_report_where_that_was_asked() -> None:
-    flips = [flip("without", 0.0, 0.0, 0.0), flip("with", 0.2, 0.1, 0.3)]
-    assert headline(Tables([], flips, [], []), comparisons=SWAPS) == "Shows no use of the image"
-    assert headline(Tables([], flips[1:], [], []), comparisons=SWAPS) == (
-        "Reacts to the image; whether it reads it cannot be told beside a report"
-    )
-
-
-def test_the_headline_names_what_bends_the_answers() -> None:
-    comparisons = {**GAIN, **SWAPS, "cost": {"accuracy": ["own", "shuffled"]}}
-    effects = {"pull": {"minus": ["without", "with"]}}
-    rows = [effect("gain", -0.1, -0.2, -0.05), effect("cost", 0.3, 0.2, 0.4), effect("pull", 0.1, 0.05, 0.2)]
-    text = headline(Tables([], RATES, rows, [place("own", 1, 0.5, 0.99)]), comparisons=comparisons, effects=effects)
-    assert text.split("; ")[2:] == [
-        "is correct more often without its image in at least one comparison",
-        "follows it less once the report is there",
-        "leans on the order of the options",
-        "gives nearly always the same answer in at least one setting",
-    ]
 
 
 def test_a_judgement_rests_on_the_rows_of_its_dataset_and_model_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from overread.reporting.conclusion import Conclusion
 from overread.reporting.contrasts import Statement, Tables
 from overread.reporting.evidence import Answer
 from overread.reporting.rows import Row, number, where
@@ -29,30 +30,28 @@ class Brief:
     """A model on a dataset, in brief."""
 
     model: str
-    answer: Answer
-    headline: str
+    conclusion: Conclusion
     lines: tuple[Line, ...]
 
 
 def in_brief(judgements: Sequence[Judgement], tables: Tables, labels: Mapping[str, str]) -> list[Brief]:
     """The models of one dataset, that which uses the image least first.
 
-    They go by what is shown of them, then by how many answers move with the image, then by their label.
+    They go by their verdict, then by how far their answers follow the image, then by their label.
     """
 
     def least(judgement: Judgement) -> tuple[int, float, str]:
-        own = tables.of(judgement.dataset, judgement.model)
-        rates = [number(row["flip_rate"]) for one in judgement.main for row in _flips(one, own)]
-        known = [rate for rate in rates if rate is not None]
-        return judgement.rank, max(known, default=0.0), labels.get(judgement.model, judgement.model)
+        conclusion = judgement.conclusion
+        return conclusion.rank, conclusion.size, labels.get(judgement.model, judgement.model)
 
     return [
         Brief(
-            one.model, one.use, one.headline,
+            one.model,
+            one.conclusion,
             tuple(_line(statement, tables.of(one.dataset, one.model)) for statement in one.main),
         )
         for one in sorted(judgements, key=least)
-    ]  # fmt: skip
+    ]
 
 
 def _line(statement: Statement, own: Tables) -> Line:

@@ -7,7 +7,7 @@ few patients stand behind it, the verdict is that it cannot be told; and each sa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from overread.config import Setting
@@ -25,6 +25,8 @@ from overread.settings.report import Report
 TOLD = tuple(name for kind in (Image, Report, Hiding, Order, Options, Readout, Questions) for name in kind.model_fields)
 """The fields that these sentences speak of. Where another is changed, the two settings are told by their names."""
 
+FEW = 0.05
+"""Below this share of answers that move, they are said to be few, however sure it is that some do."""
 NEARLY_ALWAYS = 0.95
 """From this share of one answer on, a model is said to give nearly always the same."""
 
@@ -50,9 +52,12 @@ class Tables:
     positions: Sequence[Row]
     significance: Sequence[Row] = ()
     layers: Sequence[Row] = ()
+    verdicts: Sequence[Row] = ()
+    following: Sequence[Row] = ()
+    gain: Sequence[Row] = ()
 
     def of(self, dataset: str, model: str) -> Tables:
-        parts = (self.accuracy, self.flips, self.effects, self.positions, self.significance, self.layers)
+        parts = (getattr(self, field.name) for field in fields(self))
         return Tables(*(where(rows, dataset=dataset, model=model) for rows in parts))
 
 
@@ -64,7 +69,6 @@ class Statement:
     about   the comparison, effect or setting that it rests on
     beside  whether a report stood beside the image; of aspect image
     number  its estimate with its interval; empty for a description
-    reads   whether it shows more than that answers move: they get better, or move where the truth does; of aspect image
     """
 
     aspect: str
@@ -75,7 +79,6 @@ class Statement:
     caveats: tuple[str, ...] = ()
     number: str = ""
     beside: bool = False
-    reads: bool = False
 
 
 # -- what a comparison compares --------------------------------------------------------------------------------------
@@ -139,7 +142,7 @@ def _gain(
     if kind == "image":
         arms = ("with the study's own image", b[Image].instead())
         titles = (
-            f"The image helps{beside(a)}",
+            f"It is correct more often with its own image than {b[Image].instead()}{beside(a)}",
             f"It is correct more often {b[Image].instead()} than with its own{beside(a)}",
         )
         matter = f"the image changes its accuracy{beside(a)}"
@@ -170,7 +173,7 @@ def _gain(
     image = kind == "image"
     return Statement(
         kind, name, answer, title_of(answer, titles, matter), text, caveats + cautions(evidence),
-        number=signed(evidence), beside=image and a[Report].shown, reads=image and answer is Answer.MORE,
+        number=signed(evidence), beside=image and a[Report].shown,
     )  # fmt: skip
 
 
@@ -252,15 +255,13 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
         f"({count(number(row['pairs']) or 0, 'pair')}, {count(evidence.patients, 'patient')})."
     )
     caveats: list[str] = []
-    reads = False
+    if image and other[Image].shows_the_study():
+        text += _follows(name, own)
     if answer is Answer.MORE:
-        title = capital(matter)
+        few = (evidence.estimate or 0.0) < FEW
+        title = f"Few answers move with the image{beside(given)}" if image and few else capital(matter)
         if image:
             caveats.append(NOT_AN_ERROR)
-        if image and other[Image].shows_the_study():
-            reads, sentence = _follows(name, own)
-            text += sentence
-            title = f"Its answers follow the image{beside(given)}" if reads else title
     elif answer is Answer.NONE:
         title = (
             f"No answer moves with the image{beside(given)}"
@@ -294,29 +295,22 @@ def _swap(name: str, row: Row, own: Tables, spec: Mapping[str, Any], *, sampled:
         caveats.append("This model draws its answers by chance (temperature above 0), and some flips are that chance.")
     return Statement(
         "image" if image else "other", name, answer, title, text, (*caveats, *cautions(evidence)),
-        number=rate(evidence), beside=image and given[Report].shown, reads=reads,
+        number=rate(evidence), beside=image and given[Report].shown,
     )  # fmt: skip
 
 
-def _follows(name: str, own: Tables) -> tuple[bool, str]:
-    """Whether answers change more where the correct answer does: the intervals of the two groups lie apart."""
-    groups = [
-        next(iter(where(own.flips, comparison=name, group=f"label-{kind}")), None) for kind in ("changed", "unchanged")
-    ]
-    if groups[0] is None or groups[1] is None:
-        return False, ""
-    changed, unchanged = (Evidence.of(row, "flip_rate") for row in groups if row is not None)
-    if changed.estimate is None or unchanged.estimate is None:
-        return False, ""
-    text = (
-        f" Where the correct answer differs between the two images, {percent(changed.estimate)} "
-        f"{interval(changed.low, changed.high)} change; where it is the same, {percent(unchanged.estimate)} "
-        f"{interval(unchanged.low, unchanged.high)}"
-    )
-    known = changed.against() is not Answer.CANNOT_TELL and unchanged.low is not None and unchanged.high is not None
-    if known and changed.low is not None and unchanged.high is not None and changed.low > unchanged.high:
-        return True, f"{text}."
-    return False, f"{text}: whether they follow what the image shows cannot be told from that."
+def _follows(name: str, own: Tables) -> str:
+    """How far answers move towards what the shown picture says, within each finding; empty where that is not known."""
+    for row in where(own.following, comparison=name, group="all"):
+        evidence = Evidence.of(row, "following")
+        if evidence.estimate is None:
+            continue
+        towards, away = (percent(number(row[column])) for column in ("towards", "away"))
+        return (
+            f" Where the correct answer differs between the two images, {towards} of the answers move towards what the "
+            f"shown image says and {away} away from it: a difference of {signed(evidence)}."
+        )
+    return ""
 
 
 def _margins(row: Row) -> str:

@@ -58,6 +58,70 @@ def significance(rows: Sequence[Row], flips: Sequence[Row], labels: Labels, leve
     return [make(f"Image swaps against the noise floor: {len(rows)} tests", parts, rows)] if rows else []
 
 
+def following(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    """Over all findings; each finding stands in the file."""
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Image swap", False), text("comparison")),
+        (Column("Decides", False), text("primary")),
+        (Column("Towards %"), percent("towards")),
+        (Column("Away %"), percent("away")),
+        (Column("Following, points"), signed("following")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("p, one-sided"), _p("p")),
+        (Column("p, Holm"), _p("p_holm")),
+        (Column("p, too small to matter"), _p("p_equivalent")),
+        (Column("Whatever is missing, points"), between("bound_low", "bound_high")),
+        (Column("Pairs"), whole("questions")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Following", parts, where(rows, group="all"))
+
+
+def reacting(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Image swap", False), text("comparison")),
+        (Column("Floor", False), text("floor_kind")),
+        (Column("Changes %"), percent("flip_rate")),
+        (Column("Floor %"), percent("floor_rate")),
+        (Column("Surplus, points"), signed("surplus")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("p, one-sided"), _p("p")),
+        (Column("Pairs"), whole("pairs")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Reacting", parts, rows)
+
+
+def gain(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Setting", False), text("setting")),
+        (Column("Opponent", False), text("opponent")),
+        (Column("Balanced %"), percent("balanced_within")),
+        (Column("Opponent's %"), percent("opponent_balanced")),
+        (Column("Gain, points"), signed("gain")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("p, one-sided"), _p("p")),
+        (Column("Questions"), whole("questions")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Gain of the image", parts, rows)
+
+
+def margin_auc(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Image swap", False), text("comparison")),
+        (Column("AUC %"), percent("margin_auc")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("p, one-sided"), _p("p")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("AUC of the margin for the label of the picture shown", parts, rows)
+
+
 def noise(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
     parts = [
         (Column("Model", False), text("model", labels)),

@@ -24,6 +24,7 @@ from overread.core.inputs import regular
 from overread.core.records import Study, read_columns, replacing
 from overread.reporting import presented, presented_audit, presented_human, words
 from overread.reporting.brief import in_brief
+from overread.reporting.conclusion import summary
 from overread.reporting.contrasts import Tables
 from overread.reporting.evidence import FEW_PATIENTS, FEWEST_PATIENTS
 from overread.reporting.examples import examples
@@ -46,7 +47,9 @@ TABLES = (
     "margin_auc", "gain",
 )  # fmt: skip
 
-EVIDENCE = ("accuracy", "flips", "effects", "positions", "significance", "layers")
+EVIDENCE = (
+    "accuracy", "flips", "effects", "positions", "significance", "layers", "verdicts", "following", "gain",
+)  # fmt: skip
 """The tables that verdicts are drawn from, in the order of `contrasts.Tables`."""
 
 PACKAGES = (
@@ -126,6 +129,7 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
         "made": [source.name for source in sources if source.semi_synthetic],
         "restricted": [source.name for source in sources if source.restricted],
         "briefs": {name: in_brief(of_dataset[name], evidence, labels) for name in names},
+        "summaries": {name: summary([one.conclusion for one in of_dataset[name]]) for name in names},
         "judgements": of_dataset,
         "settings": {name: spec["settings"][name] for name in sorted({cell["setting"] for cell in spec["cells"]})},
         "comparisons": _comparisons(spec),
@@ -142,10 +146,21 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
             "significance": presented_audit.significance(significance, tables["flips"], labels, level),
             **{
                 name: getattr(presented_audit, name)(tables[name], labels, level)
-                for name in ("noise", "findings", "margins", "own_label", "modality", "layers", "curves")
+                for name in (
+                    "following",
+                    "reacting",
+                    "gain",
+                    "margin_auc",
+                    "noise",
+                    "findings",
+                    "margins",
+                    "own_label",
+                    "modality",
+                    "layers",
+                    "curves",
+                )
             },
         },
-        "tests": len(significance),
         "positions_tables": presented.positions(tables["positions"], tables["accuracy"], labels),
         "cost": presented.cost(_cost(folder), labels),
         "blind_hits": presented.blind_hits(tables["blind_hits"], labels),
