@@ -136,33 +136,4 @@ def tables_of(results: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files if file.name != "cost.csv"}
 
 
-SMALL: dict[str, Any] = {
-    "name": "small",
-    "datasets": {
-        "mri": {"source": "phantom", "modality": "mri", "studies": 4, "questions": {"origin": "grammar"}},
-        "xray": {
-            "source": "phantom",
-            "modality": "xray",
-            "patients": 4,
-            "questions": {
-                "origin": "findings",
-                "findings": ["Cardiomegaly", "Edema", "Pleural Effusion"],
-                "composite": [],
-            },
-        },
-    },
-    "views": {"flair-axial": {"series": "FLAIR"}, "frontal": {"kind": "frontal", "size": 128}},
-    "settings": {
-        "own": {"images": "flair-axial", "readout": "choice"},
-        "swapped": {"extends": "own", "source": "substitute"},
-        "reshuffled": {"extends": "own", "options": "shuffled"},
-        "xray": {"images": "frontal", "readout": "yes-no"},
-        "xray-swapped": {"extends": "xray", "source": "substitute"},
-    },
-    "evaluations": [
-        {"dataset": "mri", "models": ["calibrated-70"], "settings": ["own", "swapped", "reshuffled"], "runs": 2},
-        {"dataset": "xray", "models": ["calibrated-70"], "settings": ["xray", "xray-swapped"]},
-    ],
-    "comparisons": {"swap": {"flips": ["own", "swapped"]}, "xray-swap": {"flips": ["xray", "xray-swapped"]}},
-    "statistics": {"draws": 200},
-}
+SMALL: dict[str, Any] = read_yaml(ROOT / ".test" / "config" / "study.yaml")

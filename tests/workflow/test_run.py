@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow.runner import SMALL, Workflow
+from workflow.runner import ROOT, SMALL, Workflow
 
 pytestmark = pytest.mark.workflow
 
@@ -93,3 +93,8 @@ def test_the_package_is_found_without_being_installed(study: Workflow, monkeypat
     """A job's Python is told where the package lies: PYTHONPATH points at the repository."""
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
     study.run("--forcerun", "choose_substitutes")
+
+
+def test_the_small_study_of_the_catalogue_has_the_project_s_reader():
+    own = ROOT / ".test" / "config" / "models" / "calibrated-70.yaml"
+    assert own.read_bytes() == (ROOT / "config" / "models" / "calibrated-70.yaml").read_bytes()
