@@ -9,6 +9,7 @@ An error that a person can act on is shown as its lines, without a traceback; an
 
 from __future__ import annotations
 
+import errno
 import sys
 from functools import cached_property
 from importlib import import_module
@@ -37,6 +38,10 @@ STAGES = {
     "tables": "overread.reporting.commands",
 }
 """The module of each stage's commands."""
+
+
+REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EISDIR, errno.ENOTDIR})
+"""What a file system refuses."""
 
 
 class Commands(TyperGroup):
@@ -124,6 +129,12 @@ def main() -> None:
     except OverreadError as error:
         print(f"overread: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        # No defect of ours where the file system says no: read-only, full, not allowed.
+        if error.errno not in REFUSALS or error.filename is None:
+            raise
+        print(f"overread: {error.filename}: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
     except ValueError as error:
         from pydantic import ValidationError
 
