@@ -205,6 +205,23 @@ def test_a_gap_of_15_points_is_covered_by_the_interval_of_the_difference():
     assert 0.4 <= np.mean(excluded) < 0.95, "75 questions find a gap of 15 points often, and not always"
 
 
+def test_raters_who_differ_are_a_sample_too_and_the_table_says_so():
+    """Five raters of 0.8 +- 0.1: for others like them the interval is wider than for other patients alone."""
+    rows, _ = simulated(5)
+    skill = np.random.default_rng(4).permutation([0.66, 0.73, 0.8, 0.87, 0.94])
+    draw = np.random.default_rng(5)
+    for rater, one in zip(rows["rater"].unique(), skill, strict=True):
+        chosen = rows["rater"] == rater
+        rows.loc[chosen, "right"] = draw.random(chosen.sum()) < one
+    table = human_table({"s": ("d", rows)}, {}, Statistics())
+    both = table[table["kind"] == "consensus"].iloc[0]
+    assert both["readers_accuracy"] == pytest.approx(rows["right"].mean())
+    assert both["readers_low"] < both["readers_accuracy"] < both["readers_high"]
+    assert both["readers_high"] - both["readers_low"] > 0.15
+    assert both["inference"].endswith("readers and patients")
+    assert set(table[table["kind"] == "rater"]["inference"]) == {"patients"}
+
+
 # -- the files -------------------------------------------------------------------------------------------------------
 
 

@@ -104,6 +104,7 @@ def test_generalising_over_findings_is_never_narrower():
     one = study("follows", 60, 1)
     fixed, sampled = following_of(one), following_of(one, by_topic=True)
     assert fixed is not None and sampled is not None
-    widths = [one.interval[1] - one.interval[0] for one in (fixed, sampled)]  # type: ignore[operator]
-    assert widths[1] >= widths[0]
-    assert fixed.wider == pytest.approx(sampled.interval)
+    low, high = fixed.wider
+    assert low is not None and high is not None
+    assert low <= min(fixed.interval[0], sampled.interval[0])  # type: ignore[type-var]
+    assert high >= max(fixed.interval[1], sampled.interval[1])  # type: ignore[type-var]

@@ -98,6 +98,14 @@ def weights(swap: Swap) -> FloatArray:
     return found
 
 
+def _no_narrower(one: Combined, other: Combined, level: float) -> tuple[float | None, float | None]:
+    """The interval of `other`, at least as wide as that of `one`."""
+    (low, high), (further_low, further_high) = one.limits(level), other.limits(level)
+    if low is None or high is None or further_low is None or further_high is None:
+        return None, None
+    return min(low, further_low), max(high, further_high)
+
+
 def following_of(swap: Swap, *, level: float = 0.95, smallest: float = 0.1, by_topic: bool = False) -> Following | None:
     """How far the answers follow the picture; None where no pair weighs.
 
@@ -114,7 +122,7 @@ def following_of(swap: Swap, *, level: float = 0.95, smallest: float = 0.1, by_t
     findings = len(np.unique(swap.topic[rows]))
     several = findings > 1
     combined = signed(parts, share, two_way if by_topic and several else one_way)
-    wider = signed(parts, share, two_way).limits(level) if several and not by_topic else (None, None)
+    wider = _no_narrower(combined, signed(parts, share, two_way), level) if several and not by_topic else (None, None)
     missing = [unanswered(arm)[rows] for arm in (swap.own, swap.shown)]
     return Following(
         combined=combined, level=level, smallest=smallest, pairs=len(rows),

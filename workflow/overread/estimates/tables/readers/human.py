@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from overread.config import Statistics
@@ -37,6 +38,7 @@ from overread.core.columns import (
 )  # fmt: skip
 from overread.estimates.alpha import alpha_interval
 from overread.estimates.consensus import CONSENSUS, SHARES, consensus, of_questions
+from overread.estimates.inference.mrmc import accuracy_components, mean_of_readers
 from overread.estimates.intervals import mean_interval
 from overread.estimates.ratings import Ratings
 from overread.estimates.scored import CellKey, code_patients
@@ -46,6 +48,8 @@ from overread.estimates.tables.accuracy import ACCURACY, ALWAYS_FIRST, CHANCE, S
 KIND = text("kind", "whose row it is", values=("rater", CONSENSUS, "model"))
 BOUNDS = {"confidence": (1.0, 5.0)}
 """The least and the most that a column's values can be, where that is not 0 and 1."""
+NOT_ALL = "not the consensus, or no two patients whose questions all raters answered"
+INFERENCE = ("patients", "patients; readers_accuracy: readers and patients")
 ALPHA_RANGE = (None, 1.0)
 NOT_PEOPLE, NOT_A_MODEL, NOT_CONSENSUS = "not a row of people", "not a model's row", "not the consensus"
 VIEWS = (
@@ -81,6 +85,12 @@ TABLE = Table(
         number("alpha", "Krippendorff's alpha of the answers", range=ALPHA_RANGE, blank=NOT_CONSENSUS),
         number("alpha_low", "lower end of the interval of alpha", range=ALPHA_RANGE, blank=NOT_CONSENSUS),
         number("alpha_high", "upper end of the interval of alpha", range=ALPHA_RANGE, blank=NOT_CONSENSUS),
+        share("readers_accuracy", "mean accuracy of the raters on the questions that all of them answered",
+              blank=NOT_ALL),
+        number("readers_low", "lower end of its interval, for other readers of other patients", blank=NOT_ALL),
+        number("readers_high", "upper end of its interval, for other readers of other patients", blank=NOT_ALL),
+        text("inference", "whether intervals hold for other patients, or `readers_*` for other readers too",
+             values=INFERENCE),
     ),
     lambda run: human_table(run.ratings, run.cells, run.spec.statistics),
 )  # fmt: skip
@@ -104,13 +114,26 @@ def human_table(ratings: Ratings, cells: Mapping[CellKey, pd.DataFrame], statist
                     **about, "rater": CONSENSUS, "kind": CONSENSUS, "raters": shared["rater"].nunique(),
                     **_measures(both, statistics), "no_consensus": int(both["tied"].sum()),
                     **_times(shared), "alpha": low_high.estimate, "alpha_low": low_high.low,
-                    "alpha_high": low_high.high,
+                    "alpha_high": low_high.high, **_readers(frame, statistics),
                 }
             )  # fmt: skip
         models = accuracy_table(of_questions(cells, dataset, frame["question"]), statistics)
         for row in models.drop(columns="balanced_accuracy").to_dict("records"):
             rows.append({**about, "rater": "", "kind": "model", **{str(name): value for name, value in row.items()}})
-    return TABLE.frame_of(rows)
+    return TABLE.frame_of([{"inference": INFERENCE[0], **row} for row in rows])
+
+
+def _readers(frame: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
+    """The raters' mean accuracy, with raters and patients as samples: Obuchowski and Rockette's (`inference.mrmc`)."""
+    correct = frame.pivot(index="question", columns="rater", values="right").dropna()
+    (patients,) = code_patients(frame.groupby("question")["patient"].first().loc[correct.index])
+    if len(correct.columns) < 2 or len(set(patients.tolist())) < 2:
+        return {}
+    found = mean_of_readers(accuracy_components(correct.to_numpy(np.float64)[:, None, :], patients), statistics.level)
+    if np.isnan(found.low):
+        return {}
+    ends = {"readers_low": found.low, "readers_high": found.high}
+    return {"readers_accuracy": found.value, **ends, "inference": INFERENCE[1]}
 
 
 def _measures(own: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
