@@ -168,7 +168,8 @@ def four_options(number: int, *, shuffled: bool, swapped: bool = False) -> list[
         right = OPTIONS[draw.choice(4, p=[0.85, 0.1, 0.03, 0.02])]
         other = str(draw.choice([option for option in OPTIONS if option != right]))
         shown = tuple(OPTIONS[each] for each in draw.permutation(4)) if shuffled else OPTIONS
-        image = ("another study", "another patient", other) if swapped else (f"study of {question}", patient, right)
+        another = (f"another study {place}", f"p{(7 * place + 1) % 60:02d}", other)
+        image = another if swapped else (f"study of {question}", patient, right)
         asked.append(Asked(question, patient, right, None, options=OPTIONS, shown=shown, image=image))
     return asked
 

@@ -54,7 +54,7 @@ def cohort(seed: int) -> dict[tuple[str, str, str], pd.DataFrame]:
             "question": text, "run": 1, "topic": np.tile([f"finding {n:02d}" for n in range(QUESTIONS)], CASES),
             "study": case.astype(str), "patient": np.char.add("p", patient.astype(str)), "n_options": 2, "yes_no": True,
             "status": "answered", "right": yes, "margin": np.nan, "image_label": "yes", "right_for_image": yes,
-            "image_known": True, "image_patient": "", "trial": text, "image_choice": 0, "yes_choice": 0,
+            "image_known": True, "trial": text, "image_choice": 0, "yes_choice": 0,
         }
     )  # fmt: skip
     cells = {}
@@ -62,8 +62,10 @@ def cohort(seed: int) -> dict[tuple[str, str, str], pd.DataFrame]:
         total = 1 / CORRELATIONS[name] - 1
         shares = stats.beta.ppf(stats.norm.cdf(both[:, column]), rate * total, (1 - rate) * total)
         flips = draw.random(len(case)) < shares[patient]
-        for setting, said_yes, picture in ((name, yes, "own"), (f"{name}-swapped", yes ^ flips, "other")):
-            rows = shared.assign(choice=np.where(said_yes, 0, 1), said_yes=said_yes, image_study=picture)
+        for step, (setting, said_yes) in enumerate(((name, yes), (f"{name}-swapped", yes ^ flips))):
+            shown = np.char.add("p", ((patient + step) % PATIENTS).astype(str))
+            picture = {"image_study": ("own", "other")[step], "image_patient": shown}
+            rows = shared.assign(choice=np.where(said_yes, 0, 1), said_yes=said_yes, **picture)
             cells["mimic", "medgemma-27b", setting] = rows
     return cells
 

@@ -144,8 +144,8 @@ class _Arm:
 
     @property
     def margins(self) -> FloatArray | None:
-        """Of yes-no questions; None without any."""
-        values = np.where(self.rows["yes_no"].to_numpy(bool), self.rows["margin"].to_numpy(np.float64), np.nan)
+        """None without any."""
+        values = self.rows["margin"].to_numpy(np.float64)
         if not np.isfinite(values).any():
             return None
         found = np.full(self.shape, np.nan)

@@ -78,8 +78,8 @@ class Study:
         )  # fmt: skip
 
     def _leans(self, given: Sequence[Given]) -> FloatArray:
-        """(questions, runs) log-odds of yes; NaN for other questions."""
-        return np.column_stack([np.where(self.cohort.n_options == 2, each.lean, np.nan) for each in given])
+        """(questions, runs) the margin as `scored` defines it."""
+        return np.column_stack([self._margin(each) for each in given])
 
     @cached_property
     def _dress(self) -> dict[str, pd.DataFrame]:

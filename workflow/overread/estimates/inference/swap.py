@@ -26,7 +26,8 @@ class Swap:
     own, shown               (n, runs) outcome under the own and under the other picture
     truth_own, truth_shown   (n,) option that is true of the study whose picture that is; -1 unknown or no option
     yes                      (n,) option that is "yes"; -1 where the options are others
-    margin_own, margin_shown (n, runs) log p(yes) - log p(no), where yes and no are the options; NaN unknown
+    margin_own, margin_shown (n, runs) log p(yes) - log p(no), or log p of the correct option less the largest
+                             of the others; NaN unknown
     placebo, matched         (n, runs) outcome under the own picture with a change that changes nothing of matter, and
                              under another study's picture of which the same is true: floors
     """
