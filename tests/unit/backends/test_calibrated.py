@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from overread.backends.base import load
 from overread.backends.calibrated.backend import CONFIDENCE
-from overread.backends.calibrated.section import CalibratedModel, Reliance
+from overread.backends.calibrated.section import CalibratedModel, GalleryReader, Reliance
 from overread.core.records import Block, Response, Trial, request_key
 from overread.responses.answering import response
 
@@ -189,3 +189,14 @@ def test_a_changed_truth_changes_the_request() -> None:
     corrected = asked.model_copy(update={"label": "no", "image_label": "no"})
     keys = {request_key(back_end.identity(), each, back_end.also(each)) for each in (asked, corrected)}
     assert len(keys) == 2
+
+
+def test_without_a_reader_of_the_gallery_its_identity_is_the_one_from_before_there_was_one() -> None:
+    """Else every answer it gave before would be asked for again."""
+    reliance = {
+        "report": 0.0, "image": 0.7, "image_beside_report": None, "first_option": 0.0, "yes": 0.5, "unparsed": 0.0,
+        "by_patient": None,
+    }  # fmt: skip
+    assert reader(image=0.7).identity() == {"backend": "calibrated", "reliance": reliance, "seed": 0}
+    of_gallery = CalibratedModel(label="c", backend="calibrated", reader=GalleryReader(name="majority"))
+    assert of_gallery.identity()["reader"]["name"] == "majority"

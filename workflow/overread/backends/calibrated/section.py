@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -54,6 +54,13 @@ class CalibratedModel(LocalModel):
     reliance: Reliance = Reliance()
     reader: GalleryReader | None = Field(default=None, description="a reader of the gallery, in place of `reliance`")
     seed: int = 0
+
+    def identity(self) -> dict[str, Any]:
+        """Without `reader` where there is none, so that answers from before it could be given keep their keys."""
+        identity = super().identity()
+        if self.reader is None:
+            del identity["reader"]
+        return identity
 
     @property
     def draws(self) -> Literal["greedy", "sampled", "unknown"]:
