@@ -17,7 +17,7 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Advance]:
+def progress(what: str, total: int, of: str = "requests") -> Iterator[Advance]:
     """A bar on a terminal; in a log file a plain line every now and then. Call what it yields after each item."""
     if sys.stderr.isatty():
         from rich.console import Console
@@ -40,7 +40,7 @@ def progress(what: str, total: int) -> Iterator[Advance]:
             said = now
             say(f"{what}: {done} of {total} in {now - started:.0f} s")
 
-    say(f"{what}: {total} requests")
+    say(f"{what}: {total} {of}")
     yield advance
 
 

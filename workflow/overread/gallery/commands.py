@@ -48,12 +48,14 @@ def gallery_command(
     chosen = {name: verdicts.DESIGNS[name] for name in designs or verdicts.DESIGNS}
     whole = readers is None and designs is None
     started = time.monotonic()
-    with progress("Simulated studies", len(verdicts.jobs(chosen, studies))) as advance:
+    with progress(
+        "Readers of the gallery", len(verdicts.jobs(chosen, studies)), f"lots of {verdicts.CHUNK} simulated studies"
+    ) as advance:
         tried = verdicts.try_readers(chosen, readers or list(GALLERY), studies, seed=seed, done=advance)
     covered = []
     if whole:
         cells = coverage.grid()
-        with progress("Coverage of intervals", len(cells)) as advance:
+        with progress("Coverage of intervals", len(cells), "cohorts") as advance:
             covered = coverage.cover(cells, studies, seed=seed, done=advance)
     results = Results(
         studies, time.monotonic() - started, tried, verdicts.tallies(tried), errors.errors(tried),
