@@ -67,7 +67,7 @@ HEAVY = {
     "openai", "monai", "fastapi",
 }  # fmt: skip
 NEEDED = {
-    "tables make": {"pandas"}, "tables human": {"pandas"}, "tables report": {"pandas"},
+    "tables make": {"pandas", "scipy"}, "tables human": {"pandas", "scipy"},
     "questions generate": {"openai"}, "questions validate": {"openai"},
 }  # fmt: skip
 """What a command can't do without, whatever it is given. All else is loaded when a file or a section asks for it."""

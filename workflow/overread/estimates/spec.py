@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from overread.config import Comparison, Effect, Section, Setting, Statistics
 from overread.core.errors import unknown
-from overread.estimates.inference.decide import Decoding
 
 
 class Cell(Section):
@@ -28,7 +27,7 @@ class TablesSpec(Section):
     comparisons: dict[str, Comparison]
     effects: dict[str, Effect]
     statistics: Statistics
-    decoding: dict[str, Decoding] = Field(
+    decoding: dict[str, Literal["greedy", "sampled", "unknown"]] = Field(
         default_factory=dict, description="how each model draws its answers; unknown for one that is not named"
     )
 
