@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.openai_server import Asked, Completion, OpenaiServer
-from workflow import runner
-from workflow.runner import Workflow
+from workflow.runner import ROOT, Workflow
 
 pytestmark = pytest.mark.workflow
 
@@ -31,20 +30,19 @@ CONFIG = {
 
 
 @pytest.fixture
-def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def code(tmp_path: Path) -> Path:
     """A copy of the code, to be edited."""
     copy = tmp_path / "code"
     ignored = shutil.ignore_patterns("__pycache__", "vendor")
-    shutil.copytree(runner.ROOT / "workflow", copy / "workflow", ignore=ignored)
-    shutil.copytree(runner.ROOT / "config", copy / "config")
-    shutil.copytree(runner.ROOT / "envs", copy / "envs")
-    shutil.copy(runner.ROOT / "Snakefile", copy)
-    monkeypatch.setattr(runner, "ROOT", copy)
+    shutil.copytree(ROOT / "workflow", copy / "workflow", ignore=ignored)
+    shutil.copytree(ROOT / "config", copy / "config")
+    shutil.copytree(ROOT / "envs", copy / "envs")
+    shutil.copy(ROOT / "Snakefile", copy)
     return copy
 
 
 def test_a_run_whose_code_is_edited_stops_and_a_new_start_goes_on(tmp_path: Path, code: Path) -> None:
-    edited = code / "workflow" / "overread" / "tables" / "accuracy.py"
+    edited = code / "workflow" / "overread" / "estimates" / "tables" / "accuracy.py"
 
     def script(asked: Asked) -> Completion:
         if len(server.asked) == 1:
@@ -53,14 +51,14 @@ def test_a_run_whose_code_is_edited_stops_and_a_new_start_goes_on(tmp_path: Path
 
     server = OpenaiServer(script)
     with server:
-        study = Workflow(tmp_path / "study", CONFIG, [])
+        study = Workflow(tmp_path / "study", CONFIG, [], code)
         study.add_model(
             "served",
             {"label": "S", "backend": "openai", "model": "m", "endpoint": server.endpoint, "takes": {"images": 1}},
         )
         output = study.run("tables", fails=True)
         assert "Overread's code has changed since this run began" in study.logs() + output
-        assert "workflow/overread/estimates/accuracy.py." in study.logs() + output
+        assert "workflow/overread/estimates/tables/accuracy.py." in study.logs() + output
         assert not (study.results / "tables").exists()
         asked = server.counts.total()
         study.run("tables")
@@ -69,7 +67,7 @@ def test_a_run_whose_code_is_edited_stops_and_a_new_start_goes_on(tmp_path: Path
 
     starts = [json.loads(path.read_text()) for path in sorted((study.results / "provenance").glob("*.json"))]
     assert len(starts) == 2
-    one, two = (each["code"]["workflow/overread/estimates/accuracy.py"] for each in starts)
+    one, two = (each["code"]["workflow/overread/estimates/tables/accuracy.py"] for each in starts)
     assert one != two
     assert [each["executor"] for each in starts] == ["local", "local"]
     assert starts[0]["command"][-1] == "tables"
