@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.handmade import Asked, write_cell
 from overread.core.errors import BadInput
 from overread.estimates.inference.decide import Rules, verdict_of
 from overread.estimates.inference.swap import Swap
 from overread.gallery import power as power_module
 from overread.gallery.bounds import interval
 from overread.gallery.cohorts import Design
-from overread.gallery.pilot import design_of, intraclass
+from overread.gallery.pilot import design_of, intraclass, pilot_of
 from overread.gallery.power import Plan, patients_needed, power_of
 from overread.gallery.power_view import Given, plan_of
 from overread.gallery.readers import GALLERY, reading
@@ -218,3 +220,30 @@ def test_the_command_says_the_power_with_its_error(tmp_path: Path):
 def test_simulation_error_is_binomial():
     low, high = interval(800, 1000)
     assert 0.77 < low < 0.78 and 0.82 < high < 0.83
+
+
+def test_a_pilot_is_read_from_a_runs_answers(tmp_path: Path):
+    """Of twelve patients every other one is yes; each is shown the next one's picture, and all answers follow it."""
+    truth = ["yes" if number % 2 else "no" for number in range(12)]
+
+    def arm(step: int) -> list[Asked]:
+        shown = [(number + step) % 12 for number in range(12)]
+        return [
+            Asked(f"q{n}", f"p{n}", truth[n], truth[other], image=(f"study of q{other}", f"p{other}", truth[other]))
+            for n, other in enumerate(shown)
+        ]
+
+    cells = [write_cell(tmp_path, "own", arm(0), arm(0)), write_cell(tmp_path, "swapped", arm(1))]
+    spec = {
+        "cells": cells, "settings": {"own": {"images": "v"}, "swapped": {"images": "v", "source": "substitute"}},
+        "comparisons": {"swap": {"flips": ["own", "swapped"]}}, "effects": {}, "statistics": {},
+    }  # fmt: skip
+    (tmp_path / "asked.json").write_text(json.dumps(spec), encoding="utf-8")
+    pilot = pilot_of(tmp_path, None, None, None)
+    assert (pilot.patients, pilot.reliance, pilot.floor) == (12, 1.0, 0.0)
+    assert pilot.design.prevalences == (0.5,) and pilot.design.studies == 1
+    assert "one trial per patient" in pilot.warnings[0] and "every answer moved" in pilot.warnings[1]
+    with pytest.raises(BadInput, match="no image swap 'swop'"):
+        pilot_of(tmp_path, None, None, "swop")
+    with pytest.raises(BadInput, match="nothing has an image swap"):
+        pilot_of(tmp_path, None, "another", None)
