@@ -114,9 +114,28 @@ def test_identical_reruns_do_not_flip(demo: Path):
 
 
 def test_the_image_dependence_of_tiny_reader_stands_after_adjustment_and_tiny_blinds_does_not(demo: Path):
-    without = {"comparison": "swap-without-report"}
-    assert number(demo, "significance", "p_holm", model="tiny-reader", **without) < 0.01
-    assert number(demo, "significance", "p_holm", model="tiny-blind", **without) == 1
+    found = {"dataset": "phantom-xray", "comparison": "swap-without-report"}
+    following = {**found, "group": "all"}
+    assert number(demo, "following", "p_holm", model="tiny-reader", **following) < 0.01
+    assert number(demo, "following", "p_holm", model="tiny-blind", **following) == 1
+    assert number(demo, "significance", "p_holm", model="tiny-reader", **found) < 0.01
+
+
+def test_without_a_measured_floor_there_is_no_p_of_reacting(demo: Path):
+    """Only tiny-reader is asked twice."""
+    tested = {(row["model"], row["floor_basis"], row["p"] != "") for row in rows(demo, "significance")}
+    assert {model for model, basis, _ in tested if basis == "measured"} == {"tiny-reader"}
+    assert all((basis == "measured") == has_p for _, basis, has_p in tested)
+
+
+def test_the_verdicts_are_what_the_readers_were_made_to_be(demo: Path):
+    """On the radiographs, where the patients are enough."""
+    verdicts = {
+        row["model"]: (row["verdict"], row["subclass"]) for row in rows(demo, "verdicts", dataset="phantom-xray")
+    }
+    assert verdicts == {
+        "calibrated-70": ("uses", "reads"), "tiny-reader": ("uses", "reads"), "tiny-blind": ("does not use", "blind")
+    }  # fmt: skip
 
 
 def test_report_alone_image_alone_and_both(demo: Path):

@@ -20,6 +20,7 @@ HEAVY = {
 }  # fmt: skip
 LIGHT = {
     "overread",
+    "overread_phantom",
     "pydantic",
     "pydantic_core",
     "annotated_types",
@@ -28,7 +29,7 @@ LIGHT = {
     "yaml",
     "_yaml",
 }
-"""What reading the Snakefile may load that Snakemake alone has not: the package, and what checks the config."""
+"""What reading the Snakefile may load that Snakemake alone has not: the packages, and what checks the config."""
 MOST_TIMES = 2.0
 """What it may cost, with planning the demo, as a multiple of Snakemake with an empty file. Measured: 1.35."""
 

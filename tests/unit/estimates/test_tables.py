@@ -57,6 +57,17 @@ def test_what_is_written_is_what_is_declared_and_reads_back(made: Path, name: st
         assert column.blank or all(row[column.name] for row in rows), f"{column.name} is blank, and nothing says when"
 
 
+def test_counts_stay_whole_beside_rows_that_have_none(tmp_path: Path):
+    """A model of which nothing is tested stands beside one of which something is."""
+    table = tables.table("verdicts")
+    blank = dict.fromkeys(table.names)
+    models = [{"model": "tested", "questions": 9, "patients": 2, "lost": 1.0}, {"model": "untested"}]
+    rows = [{**blank, "dataset": "d", "verdict": "not tested", "decoding": "greedy", **each} for each in models]
+    read = table.read(table.save(table.frame([list(row.values()) for row in rows]), tmp_path))
+    assert [(row["questions"], row["patients"]) for row in read] == [("9", "2"), ("", "")]
+    assert read[0]["lost"] == "1.000000"
+
+
 def test_a_cell_that_does_not_fit_its_column_is_refused_with_its_place(made: Path, tmp_path: Path):
     frame = pd.read_csv(made / "accuracy.csv", dtype=str, keep_default_na=False)
     for column, value, what in (

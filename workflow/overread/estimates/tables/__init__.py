@@ -55,11 +55,26 @@ class Table(CsvFile):
         return pd.DataFrame([[row.get(name) for name in self.names] for row in rows], columns=self.names, dtype=object)
 
     def save(self, frame: pd.DataFrame, folder: Path) -> Path:
-        """Write a frame of this table into the folder of the tables."""
+        """Write a frame of this table into the folder of the tables; whole numbers stay whole beside blanks."""
         path = folder / f"{self.name}.csv"
         rows = frame.astype(object).where(frame.notna(), None)
-        self.write(path, rows.itertuples(index=False, name=None), names=[str(name) for name in frame.columns])
+        names = [str(name) for name in frame.columns]
+        whole = {column.name for column in self.columns if column.kind == "whole"}
+        counts = [name in whole for name in names]
+        self.write(
+            path,
+            (
+                [_whole(cell) if count else cell for cell, count in zip(row, counts, strict=True)]
+                for row in rows.itertuples(index=False, name=None)
+            ),
+            names=names,
+        )
         return path
+
+
+def _whole(cell: object) -> object:
+    """A count that pandas made a fraction since others of its column are missing; any other cell as it is."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
 def names(*, readers: bool = False) -> tuple[str, ...]:
