@@ -165,7 +165,7 @@ def test_vllm_has_an_interpreter_of_its_own(tmp_path: Path):
 def test_tables_are_told_what_was_run_in_an_order_of_their_own(tmp_path: Path):
     jobs = jobs_of(tmp_path)
     told = what_was_run(jobs)
-    assert {"cells", "settings", "comparisons", "effects", "statistics"} == set(told)
+    assert {"cells", "settings", "comparisons", "effects", "statistics", "decoding"} == set(told)
     assert [cell["setting"] for cell in told["cells"]] == ["black", "plain"] * 2 + ["report", "report-swapped"]
     whole = whole_study(jobs)
     assert set(whole["models"]) == {"reader", "truth"}

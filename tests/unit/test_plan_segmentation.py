@@ -12,15 +12,21 @@ from data.configs import config_of, small
 from overread import plan
 from overread.config import Config, Provided, SwinUnetr
 from overread.core.errors import BadConfig
+from overread.core.records import Question, write_questions
 from overread.plan import judging
 from overread.plan.estimates import segmentings
 
 
 def config_with(folder: Path, segmentation: Any) -> Config:
     (folder / "scans" / "UCSF-PDGM-0004_nifti").mkdir(parents=True, exist_ok=True)
+    question = Question(
+        study="UCSF-PDGM-0004", patient="", stem="Where is it?", options=("left", "right"), answer="left", topic="side",
+        origin="by hand",
+    )  # fmt: skip
+    write_questions([question], folder / "q.jsonl")
     datasets = small()["datasets"]
     datasets["mri"] = {
-        "source": "ucsf-pdgm", "root": "scans", "questions": {"origin": "file", "path": "study.yaml"},
+        "source": "ucsf-pdgm", "root": "scans", "questions": {"origin": "file", "path": "q.jsonl"},
         **({"segmentation": segmentation} if segmentation is not None else {}),
     }  # fmt: skip
     return config_of(folder, datasets=datasets)

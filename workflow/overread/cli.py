@@ -24,7 +24,6 @@ from overread import __version__
 from overread.core.errors import OverreadError, unknown
 from overread.core.frozen import check_frozen_code
 from overread.core.outputs import keep_inputs
-from overread.gallery import commands as gallery_commands
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,6 +37,8 @@ STAGES = {
     "tables": "overread.reporting.commands",
 }
 """The module of each stage's commands."""
+CALIBRATION = {"power": "power_app", "gallery": "gallery_app"}
+"""What of `gallery.commands` each command is."""
 
 
 REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EISDIR, errno.ENOTDIR})
@@ -55,11 +56,13 @@ class Commands(TyperGroup):
         return {point.name: point for point in entry_points(group="overread.commands")}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*STAGES, *self.commands, *sorted(self.added)]
+        return [*STAGES, *self.commands, *CALIBRATION, *sorted(self.added)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in STAGES:
             found = import_module(STAGES[cmd_name]).app
+        elif cmd_name in CALIBRATION:
+            found = getattr(import_module("overread.gallery.commands"), CALIBRATION[cmd_name])
         elif cmd_name in self.commands:
             return self.commands[cmd_name]
         elif cmd_name in self.added:
@@ -74,7 +77,7 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
-        if not (name in STAGES or name in self.commands or name in self.added or name.startswith("-")):
+        if not (name in self.list_commands(ctx) or name.startswith("-")):
             # Typer looks for what was meant among the commands that are loaded.
             ctx.fail(unknown("command", name, self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
@@ -115,10 +118,6 @@ def check_command(config: ConfigFile = Path("config/demo.yaml")) -> None:
     from overread.plan.view import show_check
 
     raise typer.Exit(show_check(config))
-
-
-app.command("power")(gallery_commands.power_command)
-app.command("gallery")(gallery_commands.gallery_command)
 
 
 def main() -> None:

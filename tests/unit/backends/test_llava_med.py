@@ -199,7 +199,7 @@ NORM = "model.layers.0.input_layernorm.weight"
         (_config(mm_vision_tower="/nowhere"), "no folder /nowhere"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json and no tokenizer.model"),
         (lambda folder: next(folder.glob("*.safetensors")).unlink(), "the checkpoint lacks"),
-        (lambda folder: (folder / "config.json").write_text("{"), "not a model's configuration"),
+        (lambda folder: (folder / "config.json").write_text("{"), "config.json: damaged or cut off"),
     ],
 )
 def test_a_checkpoint_that_is_not_whole_or_is_another_is_one_clear_line(

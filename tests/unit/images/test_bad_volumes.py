@@ -202,7 +202,7 @@ def test_links(tmp_path: Path) -> None:
     assert reason(tmp_path / "inside" / "dangling.nii.gz") == "missing"
     assert reason(tmp_path / "inside" / "round.nii.gz") == "not readable (Too many levels of symbolic links)"
     (tmp_path / "folder.nii.gz").mkdir()
-    assert reason(tmp_path / "folder.nii.gz") == "not readable (Is a directory)"
+    assert reason(tmp_path / "folder.nii.gz") == "not readable (is a folder, not a file)"
 
 
 # -- masks -------------------------------------------------------------------------------------------------------------

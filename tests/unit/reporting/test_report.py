@@ -174,12 +174,8 @@ def test_the_tables_of_the_audit_stand_in_it_row_by_row(small: Run, page: str) -
 def test_each_verdict_says_how_far_answers_follow_and_which_floor_was_not_measured(page: str) -> None:
     cards = {one.attributes["id"]: " ".join(one.text.split()) for one in Page(page).all("article")}
     blind, reader = cards["verdict-xray-blind-reader"], cards["verdict-xray-reader"]
-    assert blind.startswith(
-        "Blind reader Cannot tell whether it uses the image. Its answers follow the picture that is"
-    )
-    assert reader.startswith(
-        "Reader, image 80 % Reads the image. Its answers follow the picture that is shown by +68.3"
-    )
+    assert "Cannot tell whether it uses the image.Its answers follow the picture that is shown by 0.0" in blind
+    assert "Reads the image.Its answers follow the picture that is shown by +68.3" in reader
     for card in (blind, reader):
         assert "neither a rerun nor a placebo was run" in card
     assert "too few patients" in cards["verdict-mri-reader"]

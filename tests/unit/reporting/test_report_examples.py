@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from pathlib import Path
+from typing import Any
 
 import made
 import pytest
@@ -14,6 +15,12 @@ from report_run import Run
 from overread.core.errors import BadInput
 from overread.core.records import read_responses, read_trials
 from overread.reporting.examples import examples
+from overread.settings.setting import read_settings
+
+
+def typed(run: Run) -> dict[str, Any]:
+    """The spec as the report reads it: its settings are objects."""
+    return {**run.spec, "settings": read_settings(run.spec["settings"])}
 
 
 def flips_by_question(small: Run, dataset: str, pair: tuple[str, str]) -> dict[str, int]:
@@ -46,7 +53,7 @@ def test_the_examples_are_those_that_the_rule_names(
     small: Run, dataset: str, comparison: str, pair: tuple[str, str]
 ) -> None:
     counts = flips_by_question(small, dataset, pair)
-    most, fewest = examples(small.folder, dataset, dataset, small.spec)
+    most, fewest = examples(small.folder, dataset, dataset, typed(small))
     trials = {one.question: one for one in read_trials(small.folder / dataset / "trials" / pair[0] / "run-1.parquet")}
     wanted = [
         min(counts, key=lambda question: (-counts[question], question)),
@@ -65,7 +72,7 @@ def test_the_examples_are_those_that_the_rule_names(
 
 
 def test_the_pictures_of_an_example_are_those_of_its_two_trials(small: Run) -> None:
-    for shown in examples(small.folder, "xray", "xray", small.spec):
+    for shown in examples(small.folder, "xray", "xray", typed(small)):
         studies = [arm.image_study for arm in shown.arms]
         assert studies[0] == shown.study != studies[1]
         for arm in shown.arms:
@@ -86,4 +93,4 @@ def test_without_a_swap_there_is_no_example_and_the_report_says_so(small: Run, t
 
 def test_a_restricted_trial_is_never_shown_even_if_asked_for(restricted: Run) -> None:
     with pytest.raises(BadInput, match="is restricted"):
-        examples(restricted.folder, "xray", "xray", restricted.spec)
+        examples(restricted.folder, "xray", "xray", typed(restricted))

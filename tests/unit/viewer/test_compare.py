@@ -348,11 +348,3 @@ def test_the_download_of_restricted_data_says_nothing_of_a_study(client_of, rest
     assert {"question", "flipped", "margin_change"} <= set(header)
     for question in read_questions(restricted_results / "xray/questions.jsonl"):
         assert question.stem not in text and question.study not in text
-
-
-def test_no_text_of_the_download_is_a_formula():
-    from overread_viewer.compare import _plain
-
-    assert _plain("=HYPERLINK(1)") == "'=HYPERLINK(1)"
-    assert _plain("+1") == "'+1" and _plain("-1") == "'-1" and _plain("@a") == "'@a"
-    assert _plain("left lobe = right") == "left lobe = right"

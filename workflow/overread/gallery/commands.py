@@ -28,6 +28,7 @@ def gallery_command(
     """Put readers of known behaviour through the verdicts; ends with 1 if a bound is broken."""
     from rich.console import Console
 
+    from overread.core.outputs import replacing
     from overread.core.progress import progress
     from overread.gallery import coverage, errors, verdicts
     from overread.gallery.page import Results, markdown, show, write
@@ -66,7 +67,8 @@ def gallery_command(
         for path in write(results, out):
             typer.echo(f"wrote {path}")
     if page is not None:
-        page.write_text(markdown(results), encoding="utf-8")
+        with replacing(page) as temporary:
+            temporary.write_text(markdown(results), encoding="utf-8")
         typer.echo(f"wrote {page}")
     raise typer.Exit(1 if results.broken else 0)
 
@@ -115,3 +117,8 @@ def power_command(
         smallest_effect, level,
     )  # fmt: skip
     show_power(given, pilot, (dataset, model, comparison), seed=seed)
+
+
+gallery_app, power_app = typer.Typer(), typer.Typer()
+gallery_app.command("gallery")(gallery_command)
+power_app.command("power")(power_command)

@@ -11,6 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from overread.core.outputs import replacing
 from overread.gallery.bounds import interval
 from overread.gallery.coverage import Covered
 from overread.gallery.errors import Error, Recovered
@@ -98,7 +99,8 @@ def write(results: Results, out: Path) -> list[Path]:
     for name, frame in parts.items():
         frame.to_csv(out / f"{name}.csv", index=False, float_format="%.4f", lineterminator="\n")
     page = out / "gallery.md"
-    page.write_text(markdown(results), encoding="utf-8")
+    with replacing(page) as temporary:
+        temporary.write_text(markdown(results), encoding="utf-8")
     return [page, *(out / f"{name}.csv" for name in parts)]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 from overread.estimates.family import asked_by, is_swap, primary_family, rules_of, swap_of
 from overread.estimates.inference.decide import Rules
 from overread.estimates.inference.following import following_of
@@ -61,7 +62,7 @@ def pilot_of(results: Path, dataset: str | None, model: str | None, comparison: 
     """
     path = results / "asked.json"
     try:
-        spec = TablesSpec.model_validate_json(path.read_text(encoding="utf-8"))
+        spec = TablesSpec.model_validate_json(regular(path).read_text(encoding="utf-8"))
     except OSError:
         raise BadInput(f"{path}: no such file; name the folder of a run that has answers") from None
     settings = {(one.dataset, one.model): set[str]() for one in spec.cells}

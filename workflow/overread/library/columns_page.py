@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 from overread.core import columns as shared
 from overread.core.columns import Column, Kind
 from overread.core.csv_files import CsvFile
+from overread.core.inputs import regular
 from overread.core.records import Picture, Question, Record, Response, Study, Substitute, Trial
 from overread.estimates import tables
 from overread.estimates.ratings import Rating
@@ -84,7 +85,7 @@ def declared() -> dict[str, CsvFile]:
     for name in (*tables.names(), *tables.names(readers=True)):
         tables.table(name)
     for file in sorted(PACKAGE.rglob("*.py")):
-        if file.parent != PACKAGE / "core" and "= CsvFile(" in file.read_text(encoding="utf-8"):
+        if file.parent != PACKAGE / "core" and "= CsvFile(" in regular(file).read_text(encoding="utf-8"):
             parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
             importlib.import_module(".".join(parts).removesuffix(".__init__"))
     ours = (name for name in CsvFile.declared if not name.startswith("test/"))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overread.core.errors import BadInput, unknown
+from overread.core.inputs import regular
 from overread.core.records import Picture, Record, Response, Study, Trial, read_columns, read_questions
 from overread.estimates import tables
 
@@ -206,6 +207,6 @@ def _cells(folder: Path) -> list[dict[str, Any]]:
     for name in ("asked.json", "study.json"):
         path = folder / name
         if path.exists():
-            cells: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            cells: list[dict[str, Any]] = json.loads(regular(path).read_text(encoding="utf-8"))["cells"]
             return cells
     raise BadInput(f"{folder}: not the folder of a run: no asked.json; it should be results/<name>")

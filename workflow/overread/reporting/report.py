@@ -44,7 +44,7 @@ KEYS = (
 TABLES = (
     "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
     "own_label", "modality", "layers", "curves", "positions", "blind_hits", "verdicts", "following", "reacting",
-    "margin_auc", "gain",
+    "margin_auc", "gain", "statuses",
 )  # fmt: skip
 
 EVIDENCE = (
