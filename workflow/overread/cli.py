@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -45,6 +46,14 @@ REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errn
 """What a file system refuses."""
 
 
+def registered(group: typer.Typer) -> Iterator[Any]:
+    """All commands of a group, those of the groups that are merged into it too."""
+    yield from group.registered_commands
+    for each in group.registered_groups:
+        if each.typer_instance is not None:
+            yield from registered(each.typer_instance)
+
+
 class Commands(TyperGroup):
     """The commands of this module, the stages', and those that other packages add."""
 
@@ -69,7 +78,7 @@ class Commands(TyperGroup):
             found = self.added[cmd_name].load()
         else:
             return None
-        for each in found.registered_commands:
+        for each in registered(found):
             each.callback = keep_inputs(each.callback)
         command = get_command(found)
         command.name = cmd_name

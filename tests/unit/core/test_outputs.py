@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from data.small_mri import mri_study
-from overread.cli import STAGES, app
+from overread.cli import STAGES, app, registered
 from overread.config.curation import Release
 from overread.core.errors import BadInput
 from overread.core.outputs import WRITES, OutputFolder, keep_inputs, replacing
@@ -299,7 +299,7 @@ def test_every_parameter_that_names_what_is_written_is_known() -> None:
     """By what its help says; one that is missing from the list would not be kept apart from the inputs."""
     found = set()
     for module in (*STAGES.values(), "overread_viewer.readers_commands"):
-        for command in import_module(module).app.registered_commands:
+        for command in registered(import_module(module).app):
             for name, hint in get_type_hints(command.callback, include_extras=True).items():
                 words = " ".join(str(getattr(each, "help", "") or "") for each in getattr(hint, "__metadata__", ()))
                 writes = "to write" in words or words.startswith(

@@ -11,6 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from overread.core.csv_files import write_csv
 from overread.core.outputs import replacing
 from overread.gallery.bounds import interval
 from overread.gallery.coverage import Covered
@@ -97,7 +98,7 @@ def write(results: Results, out: Path) -> list[Path]:
         "coverage": pd.DataFrame(_coverage_rows(results.covered)),
     }
     for name, frame in parts.items():
-        frame.to_csv(out / f"{name}.csv", index=False, float_format="%.4f", lineterminator="\n")
+        write_csv(out / f"{name}.csv", list(frame.columns), frame.itertuples(index=False), decimals=4)
     page = out / "gallery.md"
     with replacing(page) as temporary:
         temporary.write_text(markdown(results), encoding="utf-8")
