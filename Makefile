@@ -124,9 +124,9 @@ bench: setup vllm
 	OMP_NUM_THREADS=1 QUICK=$(QUICK) $(BIN)/pytest -q -o python_files='bench_*.py' -o python_functions='bench_*' -o addopts=--import-mode=importlib tests/benchmarks
 
 # Readers of known behaviour through the verdicts, tests and intervals: 400 simulated studies a cell, some 40 minutes on
-# two cores. Ends with an error where a bound is broken; docs/gallery.md is what it found.
+# two cores. Ends with an error where a bound is broken; results/gallery/gallery.md is what it found.
 gallery: setup
-	OMP_NUM_THREADS=1 $(BIN)/overread gallery --studies 400 --out results/gallery --page docs/gallery.md
+	OMP_NUM_THREADS=1 $(BIN)/overread gallery --studies 400 --out results/gallery
 
 clean:
 	rm -rf results/demo logs benchmarks .snakemake

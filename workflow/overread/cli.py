@@ -115,7 +115,7 @@ def plan_command(
     config: ConfigFile = Path("config/demo.yaml"),
     as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
 ) -> None:
-    """Say what would run, how much it asks for, and what can't run yet or never, and why."""
+    """Show what would run, how many requests it would send, and what cannot run and why."""
     from overread.plan.view import show_plan
 
     show_plan(config, json=as_json)
@@ -123,7 +123,7 @@ def plan_command(
 
 @app.command("check")
 def check_command(config: ConfigFile = Path("config/demo.yaml")) -> None:
-    """Check a config and its data before the first job; ends with 1 if something must be mended."""
+    """Check a config and its data before the first job; exits with status 1 if anything needs fixing."""
     from overread.plan.view import show_check
 
     raise typer.Exit(show_check(config))

@@ -27,12 +27,12 @@ app = typer.Typer(add_completion=False)
 def serve_command(
     results: Annotated[Path, typer.Argument(help="the run's folder, results/<name>")],
     config: Annotated[
-        Path | None, typer.Option("--config", help="the study's config file: its models answer questions of one's own")
+        Path | None, typer.Option("--config", help="the study's config file: its models can be asked ad-hoc questions")
     ] = None,
     study: Annotated[Path | None, typer.Option("--study", help="the file of a reader study, readers.yaml")] = None,
-    host: Annotated[str, typer.Option(help="the address to listen on; another than loopback needs a password")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, typer.Option(help="the address to listen on; any address other than loopback requires a password")
+    ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(help="0 takes a free one", min=0, max=65535)] = 8008,
     password_file: Annotated[
         Path | None, typer.Option("--password-file", help="a file whose first line is the password to be asked")

@@ -14,7 +14,7 @@ class Options:
     """What `overread serve` was given.
 
     results   the run's folder, results/<name>
-    config    the study's config file: its models answer questions of one's own
+    config    the study's config file: its models can be asked ad-hoc questions
     readers   the file of a reader study
     password  asked of everyone who opens a page; none on loopback alone
     proxies   addresses whose X-Forwarded-For and X-Forwarded-Proto are believed; nobody else's are

@@ -113,7 +113,7 @@ class Form:
         if self.answer:
             place = int(self.answer) if re.fullmatch(r"[1-9]", self.answer) else 0
             if not (1 <= place <= len(self.options) and self.options[place - 1]):
-                self.errors["answer"] = "The right answer must be one of the options."
+                self.errors["answer"] = "The correct answer must be one of the options."
                 self.answer = ""
 
     def _check_text(self, where: str, text: str, longest: int, *, lines: bool = False) -> None:
@@ -206,7 +206,7 @@ class Builder:
         marked = form.right is not None
         right = form.given[form.right] if form.right is not None else same.answer if same is not None else None
         if right is None and setting[Report].report not in MADE_WITHOUT_THE_ANSWER:
-            form.errors["answer"] = f"The report of {form.setting} may state the right answer: say which it is."
+            form.errors["answer"] = f"The report of {form.setting} may state the correct answer: say which it is."
             return None
         question = self._question(dataset, study, form, right)
         try:

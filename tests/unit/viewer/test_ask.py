@@ -65,7 +65,7 @@ def test_a_question_of_ones_own_is_judged_only_by_an_answer_that_was_given(here,
     given = here.app.state.desk.asking.get(name).response.answer
     chips = re.findall(r'class="chip (right|wrong)"', page)
     assert chips == ([["right", "wrong"][given]] if judged else [])
-    assert ("you marked it as right" in page) == judged
+    assert ("you marked it as correct" in page) == judged
 
 
 def test_an_edited_question_does_not_keep_the_study_s_answer(here):

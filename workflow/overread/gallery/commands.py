@@ -21,7 +21,7 @@ def gallery_command(
     readers: Annotated[list[str] | None, typer.Option("--reader", help="only this one; may be repeated")] = None,
     designs: Annotated[list[str] | None, typer.Option("--cohort", help="only this one; may be repeated")] = None,
     out: Annotated[Path | None, typer.Option(help="folder for gallery.md and the CSV files")] = None,
-    page: Annotated[Path | None, typer.Option(help="a copy of gallery.md, such as docs/gallery.md")] = None,
+    page: Annotated[Path | None, typer.Option(help="another place for a copy of gallery.md")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     listed: Annotated[bool, typer.Option("--list", help="list readers and cohorts, and end")] = False,
 ) -> None:

@@ -106,7 +106,7 @@ def write(results: Results, out: Path) -> list[Path]:
 
 
 def markdown(results: Results) -> str:
-    """The page that docs/gallery.md holds."""
+    """The page: what was found, as Markdown."""
     lines = [
         "# What the gallery of readers found",
         "",

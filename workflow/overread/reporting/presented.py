@@ -195,7 +195,7 @@ def positions(rows: Sequence[Row], accuracy: Sequence[Row], labels: Mapping[str,
             (Column("Answers"), whole("answered")),
             (Column("Patients"), whole("patients")),
         ]
-        tables.append(make(f"Places of the answers on {name}", parts, list(merged.values()), dataset=name))
+        tables.append(make(f"Answer positions on {name}", parts, list(merged.values()), dataset=name))
     return tables
 
 
@@ -206,8 +206,8 @@ def datasets(rows: Sequence[Row]) -> Presented:
         (Column("Questions"), whole("questions")),
         (Column("Studies"), whole("studies")),
         (Column("Patients"), whole("patients")),
-        (Column("Words a question"), plain("words_per_question", 1)),
-        (Column("Series a study"), plain("series_per_study", 1)),
+        (Column("Words per question"), plain("words_per_question", 1)),
+        (Column("Series per study"), plain("series_per_study", 1)),
         (Column("Slices a series"), plain("slices_per_series", 1)),
     ]
     for column in columns(rows):
