@@ -22,13 +22,17 @@ def local_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Where they are there already this ends at once; where the first attempt failed it says so again.
-        done = subprocess.run(
-            [
-                sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder),
-                "--profile", str(ROOT / "profiles/local"), "--configfile", str(ROOT / "config/demo.yaml"),
-                "--rerun-triggers", "mtime",
-            ],
-            capture_output=True, text=True, timeout=1500, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+        return run_locally(folder, ROOT / "config/demo.yaml")
+
+
+def run_locally(folder: Path, config: Path) -> Path:
+    """The results of a study that the local profile has run in a folder."""
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder),
+            "--profile", str(ROOT / "profiles/local"), "--configfile", str(config), "--rerun-triggers", "mtime",
+        ],
+        capture_output=True, text=True, timeout=3600, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "results" / "demo"
