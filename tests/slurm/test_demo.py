@@ -56,9 +56,10 @@ def small_demo() -> dict[str, Any]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its results on this machine without a cluster."""
     folder = tmp_path_factory.mktemp("local")
-    (folder / "demo.yaml").write_text(yaml.safe_dump(small_demo(), sort_keys=False))
-    shutil.copytree(ROOT / "config" / "models", folder / "models")
-    return run_locally(folder, folder / "demo.yaml")
+    shutil.copytree(ROOT / "config", folder / "config")
+    (folder / "demo").symlink_to(ROOT / "demo")  # the models' weights, where the model files look for them
+    (folder / "config" / "demo.yaml").write_text(yaml.safe_dump(small_demo(), sort_keys=False))
+    return run_locally(folder, folder / "config" / "demo.yaml")
 
 
 @pytest.fixture(scope="module")
