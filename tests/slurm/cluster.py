@@ -232,9 +232,13 @@ def stop() -> None:
             with suppress(subprocess.CalledProcessError):
                 start_controller()
         cancel_all()
-    for file in sorted(HOME.glob("*.pid")) if HOME.exists() else []:
+    files = sorted(HOME.glob("*.pid")) if HOME.exists() else []
+    processes = [Path("/proc", file.read_text().strip() or "none") for file in files]
+    for file in files:
         end(file)
-    time.sleep(0.5)
+    deadline = time.monotonic() + PATIENCE
+    while any(process.exists() for process in processes) and time.monotonic() < deadline:
+        time.sleep(0.1)
     end_left_over()
     # With a config and no controller, every start of Snakemake would wait for one: the plugin asks it at import.
     for file in (CONFIG / "slurm.conf", CONFIG / "gres.conf"):

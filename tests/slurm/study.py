@@ -27,7 +27,6 @@ GPU_MODELS = (
     "controller-restarted",
     "controller-away",
     "node-crashed-and-controller-restarted",
-    "node-hung",
 )
 MODELS = ("snakemake-killed", "warned", *GPU_MODELS)
 """One for each fault."""
