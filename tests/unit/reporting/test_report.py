@@ -184,7 +184,7 @@ def test_each_verdict_says_how_far_answers_follow_and_which_floor_was_not_measur
 def test_the_first_screen_tells_each_data_set_in_a_sentence(page: str) -> None:
     told = [one.text for one in Page(page).all("p") if one.attributes.get("class") == "summary"]
     assert len(told) == 2
-    assert told[1].startswith("Of 3 models, 1 reads the image and 2 cannot be told")
+    assert told[1].startswith("Of 3 models, 1 reads the image and 2 are undecided")
 
 
 def test_numbers_that_could_not_be_used_stand_out(page: str) -> None:

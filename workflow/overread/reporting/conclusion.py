@@ -81,7 +81,7 @@ KINDS: dict[tuple[str, str], Kind] = {
         "cannot be judged with so few patients",
     ),
     ("cannot tell", "open"): Kind(
-        Answer.CANNOT_TELL, "Cannot tell whether it uses the image", "cannot be told", "cannot be told"
+        Answer.CANNOT_TELL, "Cannot tell whether it uses the image", "is undecided", "are undecided"
     ),
     ("uses", "reads less than the smallest effect"): Kind(
         Answer.MORE,
