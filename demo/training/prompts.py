@@ -12,9 +12,10 @@ from demo.training.pictures import Pictures, Studies
 
 from overread.backends.base import content
 from overread.config import Config, FindingQuestions, Setting, load
-from overread.core.records import Picture, Question, Readout
+from overread.core.records import Block, Picture, Question, Readout, Study
 from overread.questions import findings
-from overread.trials.prompt import Prompts, blocks
+from overread.trials.build import build_trials
+from overread.trials.prompt import Prompts
 from overread_phantom import grammar
 
 DEMO = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
@@ -135,12 +136,10 @@ class Asker:
         )
         conversation: list[dict[str, Any]] = []
         for number, turn in enumerate(turns):
-            first = number == 0
-            shown = [_PICTURE] if first and picture is not None else []
-            said = blocks(setting, turn.question, turn.question.options, shown, report if first else {}, self.prompts)
+            asked = setting if number == 0 else Setting(readout=readout)
             parts = [
                 {"type": "image"} if isinstance(part, Path) else {"type": "text", "text": part}
-                for part in content(said)
+                for part in content(self._blocks(asked, turn.question, report))
             ]
             conversation.append({"role": "user", "content": parts})
             conversation.append({"role": "assistant", "content": [{"type": "text", "text": turn.answer}]})
@@ -148,6 +147,17 @@ class Asker:
         told = bool(report) or (picture is not None and picture is not self.black)
         right = turns[0].answer if readout == "choice" and told else None
         return Example(text, picture, tuple(turn.weight for turn in turns), right)
+
+    def _blocks(self, setting: Setting, question: Question, report: dict[str, str]) -> tuple[Block, ...]:
+        study = Study(
+            study=question.study, patient=question.patient, dataset="training", modality="xray", images={},
+            report=report, labels={}, restricted=False,
+        )  # fmt: skip
+        trials, _ = build_trials(
+            [question], [study], [_PICTURE], [], setting=setting, name="training", run=1,
+            truth=lambda study, topic: None, prompts=self.prompts, seed=0,
+        )  # fmt: skip
+        return trials[0].blocks
 
     def _one(self, choices: list[Any]) -> Any:
         return choices[int(self.rng.integers(len(choices)))]
@@ -160,7 +170,7 @@ def _part(report: dict[str, str], part: Part) -> dict[str, str]:
 
 
 _PICTURE = Picture(
-    study="s", view="v", order=0, name="picture", path="picture.png", pixels="0", width=64, height=64, series="s"
+    study="s", view="view", order=0, name="picture", path="picture.png", pixels="0", width=64, height=64, series="s"
 )
 
 

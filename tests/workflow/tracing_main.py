@@ -1,7 +1,7 @@
 """Stands in for `overread/__main__.py` in a copy of the package: each job leaves what it called and opened of it.
 
 A function that runs while a module is imported is no call of the job's, since what a module defines is looked at
-elsewhere; and who hashes the code does not use it.
+elsewhere; and who hashes the code does not use it. What an installation wrote beside the package is none of its code.
 """
 
 import atexit
@@ -34,7 +34,8 @@ def note_open(event, arguments):
         above = sys._getframe()
         while above is not None and not above.f_code.co_filename.endswith(("core/frozen.py", "core/provenance.py")):
             above = above.f_back
-        if above is None and path.startswith(PACKAGES) and not path.endswith((".py", ".pyc", ".json")):
+        own = path.startswith(PACKAGES) and ".egg-info/" not in path
+        if above is None and own and not path.endswith((".py", ".pyc", ".json")):
             opened.add(path.removeprefix(PACKAGES))
 
 

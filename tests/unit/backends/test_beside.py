@@ -14,7 +14,7 @@ import pytest
 from data.trials import make_model
 from overread.backends import beside
 from overread.backends.beside import JSON_FILES, check_beside, check_stops, read_object
-from overread.backends.transformers import TransformersBackend
+from overread.backends.transformers.backend import TransformersBackend
 from overread.backends.transformers.network import load_network
 from overread.core.errors import BadInput
 

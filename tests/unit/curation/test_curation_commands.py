@@ -2,17 +2,13 @@ import csv
 import json
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from overread.config.curation import Release
 from overread.core.errors import BadInput
 from overread.core.records import Study, read_questions, write_studies
 from overread.curation.candidates import Candidate, write_candidates
-from overread.curation.curation_commands import register
-
-app = typer.Typer()
-register(app)
+from overread.curation.curation_commands import app
 
 
 def run(*arguments):

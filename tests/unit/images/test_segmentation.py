@@ -19,7 +19,8 @@ import torch
 
 from data.small_brain import LPS, SHAPE, save, study
 from data.stand_in_network import ORDERS, SLOPES, Section, StandIn, expected, logits, mask_of, put_in
-from overread.images.segmentation import inference, inputs, labels, networks
+from overread.images import labels
+from overread.images.segmentation import inference, inputs, networks
 from overread.images.segmentation.study import segment
 
 

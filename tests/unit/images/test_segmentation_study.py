@@ -21,7 +21,8 @@ from overread.config import Provided
 from overread.core.errors import BadInput
 from overread.core.outputs import OutputFolder
 from overread.core.records import Study
-from overread.images.segmentation import inference, labels
+from overread.images import labels
+from overread.images.segmentation import inference
 from overread.images.segmentation import study as module
 from overread.images.segmentation.study import segment
 
