@@ -4,7 +4,6 @@
     python tests/slurm/cluster.py stop
     python tests/slurm/cluster.py stop-controller, start-controller    # as a crash and a repair do; jobs run on
     python tests/slurm/cluster.py crash-node n2, start-node n2         # all that runs there is gone at once
-    python tests/slurm/cluster.py hang-node n2, wake-daemon n2, wake-node n2    # nothing there answers, or only jobs
     python tests/slurm/cluster.py spoil-launch n2 7, mend-launch n2 7  # job 7 can't be launched there
     python tests/slurm/cluster.py repair                               # up and empty again, whatever was done
 
@@ -129,9 +128,7 @@ def repair() -> None:
     if not running(HOME / "slurmctld.pid"):
         start_controller()
     for name in NODES:
-        if running(HOME / f"slurmd-{name}.pid"):
-            wake_node(name)
-        else:
+        if not running(HOME / f"slurmd-{name}.pid"):
             start_node(name)
     cancel_all()
     for partition in PARTITIONS:
@@ -165,36 +162,23 @@ def start_node(name: str) -> None:
 
 
 def crash_node(name: str) -> None:
-    """SIGKILL to the node's daemon, and to its jobs with all that they have started: nothing of them goes on."""
-    file = HOME / f"slurmd-{name}.pid"
-    with suppress(ProcessLookupError):
-        os.kill(daemon_of(name), signal.SIGKILL)
-    file.unlink()
-    # What has ended in between is no matter; what was started in between is found in the next round.
-    while found := processes_of(name):
-        for process in found:
+    """SIGKILL to the node's daemon, and to its jobs with all that they have started: nothing of them goes on.
+
+    All is stopped before anything is killed. A step daemon that outlives its job by a moment would tell the controller
+    that the job has failed, and SLURM would not start it again.
+    """
+    daemon, stopped = daemon_of(name), set[int]()
+    while more := {daemon, *processes_of(name)} - stopped:  # what was started in between is found in the next round
+        for process in more:
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(process, signal.SIGSTOP)
+        stopped |= more
+    for process in stopped:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    while processes_of(name):
         time.sleep(0.1)
-
-
-def hang_node(name: str) -> None:
-    """Stop the node's daemon and all that its jobs have started, as a file system does that does not answer."""
-    os.kill(daemon_of(name), signal.SIGSTOP)
-    for process in processes_of(name):
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGSTOP)
-
-
-def wake_daemon(name: str) -> None:
-    """The node answers again, and its jobs still hang."""
-    os.kill(daemon_of(name), signal.SIGCONT)
-
-
-def wake_node(name: str) -> None:
-    for process in {daemon_of(name), *processes_of(name)}:
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGCONT)
+    (HOME / f"slurmd-{name}.pid").unlink()
 
 
 def daemon_of(name: str) -> int:
@@ -224,20 +208,17 @@ def processes_of(name: str) -> set[int]:
 
 def stop() -> None:
     """End the jobs, and the daemons that `start` started. Jobs outlive the daemons otherwise."""
-    for name in NODES:
-        if running(HOME / f"slurmd-{name}.pid"):
-            wake_node(name)
     if (HOME / "munge.pid").exists():
         if not (HOME / "slurmctld.pid").exists():
             with suppress(subprocess.CalledProcessError):
                 start_controller()
         cancel_all()
     files = sorted(HOME.glob("*.pid")) if HOME.exists() else []
-    processes = [Path("/proc", file.read_text().strip() or "none") for file in files]
+    processes = [file.read_text().strip() for file in files]
     for file in files:
         end(file)
     deadline = time.monotonic() + PATIENCE
-    while any(process.exists() for process in processes) and time.monotonic() < deadline:
+    while any(alive(process) for process in processes) and time.monotonic() < deadline:
         time.sleep(0.1)
     end_left_over()
     # With a config and no controller, every start of Snakemake would wait for one: the plugin asks it at import.
@@ -254,10 +235,10 @@ def start_controller(*options: str) -> None:
 def stop_controller() -> None:
     """End slurmctld, and wait until it has gone; slurmd and what it runs go on."""
     file = HOME / "slurmctld.pid"
-    process = Path("/proc") / file.read_text().strip()
+    process = file.read_text().strip()
     end(file)
     deadline = time.monotonic() + PATIENCE
-    while process.exists():
+    while alive(process):
         if time.monotonic() > deadline:
             raise SystemExit("slurmctld does not end")
         time.sleep(0.1)
@@ -265,7 +246,15 @@ def stop_controller() -> None:
 
 def running(file: Path) -> bool:
     """Whether the process of a pid file is there."""
-    return file.exists() and Path("/proc", file.read_text().strip()).exists()
+    return file.exists() and alive(file.read_text().strip())
+
+
+def alive(process: str) -> bool:
+    """Whether a process goes on. In a container nobody may collect those that have ended, and their numbers stay."""
+    try:
+        return Path("/proc", process or "none", "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def cancel_all(seconds: float = PATIENCE) -> None:
@@ -317,9 +306,6 @@ COMMANDS = {
     "crash-node": crash_node,
     "start-node": start_node,
     "repair": repair,
-    "hang-node": hang_node,
-    "wake-daemon": wake_daemon,
-    "wake-node": wake_node,
     "spoil-launch": spoil_launch,
     "mend-launch": mend_launch,
 }

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.mimic_release import Release, Size, write_release
@@ -76,6 +76,8 @@ def test_an_image_without_a_time_comes_last_and_a_view_without_a_name_is_not_fro
     assert release.read()["s50000001"].attributes["dicom_id"] == "b-timed"
 
 
+@example(0, 0, 1, 118)
+@example(16, 7, 41, 468)
 @given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
 def test_clock_times_sort_as_time_does(hour: int, minute: int, second: int, milli: int) -> None:
     """The release writes HHMMSS.fff as a number, without the zeros before and after it."""

@@ -150,7 +150,10 @@ def _id(text: str | None) -> int | None:
 
 
 def clock_time(text: str | None) -> str | None:
-    """`HHMMSS.fff` with the leading zeros that the release lost: 81534.5 is 081534.500. None if it is no time."""
+    """`HHMMSS.fff` with the leading zeros that the release lost: 81534.5 is 081534.500. None if it is no time.
+
+    Milliseconds are rounded, since the release has the digits that computing leaves: 160741.46799999999.
+    """
     if text is None:
         return UNKNOWN
     whole, _, part = text.partition(".")
@@ -159,7 +162,7 @@ def clock_time(text: str | None) -> str | None:
     whole = whole.zfill(6)
     if int(whole[:2]) > 23 or int(whole[2:4]) > 59 or int(whole[4:]) > 59:
         return None
-    return f"{whole}.{part[:3].ljust(3, '0')}"
+    return f"{whole}.{min(round(1000 * float(f'0.{part}0')), 999):03d}"
 
 
 def _date(text: str | None) -> str | None:
