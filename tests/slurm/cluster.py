@@ -173,6 +173,8 @@ def crash_node(name: str) -> None:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGSTOP)
         stopped |= more
+        while any(state_of(str(process)) not in ("T", *GONE) for process in more):
+            time.sleep(0.05)
     for process in stopped:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
@@ -250,11 +252,20 @@ def running(file: Path) -> bool:
 
 
 def alive(process: str) -> bool:
-    """Whether a process goes on. In a container nobody may collect those that have ended, and their numbers stay."""
+    """Whether a process goes on."""
+    return state_of(process) not in GONE
+
+
+GONE = ("Z", "")
+"""States of a process that has ended. In a container nobody may collect it, and its number stays."""
+
+
+def state_of(process: str) -> str:
+    """As /proc writes it; nothing if there is no such process."""
     try:
-        return Path("/proc", process or "none", "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path("/proc", process or "none", "stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""
 
 
 def cancel_all(seconds: float = PATIENCE) -> None:
