@@ -11,9 +11,9 @@ from PIL import Image
 
 from benchmarks.conftest import Bench
 from data.small_mri import ALL
-from overread.config import SliceView
 from overread.core.records import Study
 from overread.images import render_study
+from overread.views.slice.section import SliceView
 
 MASKS = ("brain_segmentation", "brain_parenchyma_segmentation", "tumor_segmentation")
 
