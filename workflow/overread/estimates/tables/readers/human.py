@@ -129,7 +129,7 @@ def _readers(frame: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
     (patients,) = code_patients(frame.groupby("question")["patient"].first().loc[correct.index])
     if len(correct.columns) < 2 or len(set(patients.tolist())) < 2:
         return {}
-    found = mean_of_readers(accuracy_components(correct.to_numpy(np.float64)[:, None, :], patients), statistics.level)
+    found = mean_of_readers(accuracy_components(correct.to_numpy(np.float64), patients), statistics.level)
     if np.isnan(found.low):
         return {}
     ends = {"readers_low": found.low, "readers_high": found.high}
