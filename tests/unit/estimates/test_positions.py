@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from overread.estimates.tables.positions import TABLE, positions_table
 FOUR = ("a", "b", "c", "d")
 
 
-def test_shares_recall_and_rstd_of_a_worked_example(tmp_path: Path):
+def test_shares_and_recall_of_a_worked_example(tmp_path: Path):
     """The right option stands at 1 (twice), 2 and 4; recalls 1/2, 1 and 0; a failed trial is not counted."""
     asked = [
         Asked("q1", "p1", "a", "a", options=FOUR),
@@ -32,8 +31,6 @@ def test_shares_recall_and_rstd_of_a_worked_example(tmp_path: Path):
     assert table["recall"].tolist()[:2] == [0.5, 1]
     assert isna(table["recall"][2])
     assert table["recall"][3] == 0
-    # Mean 1/2, squares 0, 1/4, 1/4 over three places.
-    assert table["rstd"].tolist() == pytest.approx([100 * math.sqrt(1 / 6)] * 4)
 
 
 def test_runs_are_pooled_and_yes_stands_first(tmp_path: Path):
@@ -43,11 +40,9 @@ def test_runs_are_pooled_and_yes_stands_first(tmp_path: Path):
     assert table["gold_share"].tolist() == [0.5, 0.5]
     assert table["chosen_share"].tolist() == [0.5, 0.5]
     assert table["recall"].tolist() == [0.5, 0.5]
-    assert table["rstd"].tolist() == [0, 0]
 
 
-def test_with_one_place_there_is_no_spread_and_with_no_answer_no_choice(tmp_path: Path):
+def test_with_no_answer_there_is_no_choice(tmp_path: Path):
     table = positions_table(read(tmp_path, write_cell(tmp_path, "setting", [Asked("q1", "p1", "yes", None)])))
     assert table["recall"].tolist()[0] == 0
-    assert table["rstd"].isna().all()
     assert table["chosen_share"].isna().all()

@@ -79,7 +79,7 @@ def effect(name: str, estimate: float | None, low: float | None, high: float | N
 
 
 def place(setting: str, position: int, gold: float, chosen: float | None) -> Row:
-    return row(setting=setting, position=position, gold_share=gold, chosen_share=chosen, recall=0.5, rstd=1)
+    return row(setting=setting, position=position, gold_share=gold, chosen_share=chosen, recall=0.5)
 
 
 def said(tables: Tables, *, aspect: str, **options: Any) -> list[Statement]:

@@ -179,7 +179,7 @@ def positions(rows: Sequence[Row], accuracy: Sequence[Row], labels: Mapping[str,
         places = sorted(set(ordered(own, "position")), key=float)
         merged: dict[tuple[str, str], Row] = {}
         for row in own:
-            line = merged.setdefault((row["model"], row["setting"]), {k: row[k] for k in ("model", "setting", "rstd")})
+            line = merged.setdefault((row["model"], row["setting"]), {k: row[k] for k in ("model", "setting")})
             behind = counts.get((name, row["model"], row["setting"]), {})
             line.update({column: behind.get(column, "") for column in ("answered", "patients")})
             line.update({f"{kind}{row['position']}": row[kind] for kind in ("gold_share", "chosen_share", "recall")})
@@ -191,7 +191,6 @@ def positions(rows: Sequence[Row], accuracy: Sequence[Row], labels: Mapping[str,
                 (Column(f"Recall at {place}, %"), percent(f"recall{place}")),
             ]
         parts += [
-            (Column("RStd"), plain("rstd", 1)),
             (Column("Answers"), whole("answered")),
             (Column("Patients"), whole("patients")),
         ]

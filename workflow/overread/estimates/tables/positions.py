@@ -3,9 +3,8 @@ place.
 
 Places are as shown, from 1. `gold_share` is over all trials that did not fail; `chosen_share` over those answered;
 `recall` is the share answered right of the trials whose right option stands there (not read, refused or cut off is
-not right). `rstd` is the population standard deviation of the recalls over the places that hold a right option, in
-per cent (Zheng et al. 2024, "Large language models are not robust multiple choice selectors"); it is one number a
-setting, and blank with one place.
+not right). No standard deviation of the recalls is made of them: with few trials a place it is far from 0 for a model
+that does not look at the place.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from overread.core.columns import DATASET, FROM_1, MODEL, SETTING, Column, number, share
+from overread.core.columns import DATASET, FROM_1, MODEL, SETTING, Column, share
 from overread.estimates.scored import CellKey
 from overread.estimates.tables import Table
 
@@ -29,10 +28,6 @@ TABLE = Table(
         share(
             "recall", "share answered correctly of the trials whose correct option stands there",
             blank="no correct option stands there",
-        ),
-        number(
-            "rstd", "standard deviation of the recalls over the places; one number per setting", unit="per cent",
-            range=(0, 100), blank="there is one place",
         ),
     ),
     lambda run: positions_table(run.cells),
@@ -51,10 +46,8 @@ def positions_table(cells: Mapping[CellKey, pd.DataFrame]) -> pd.DataFrame:
         hits = np.bincount(scored["gold"], weights=scored["right"], minlength=places)
         answers = scored.loc[scored["status"] == "answered", "answer"]
         chosen = np.bincount(answers, minlength=places)
-        recalls = hits[gold > 0] / gold[gold > 0]
-        spread = 100 * float(np.std(recalls)) if len(recalls) > 1 else None
         for place in range(places):
             share = chosen[place] / len(answers) if len(answers) else None
             recall = hits[place] / gold[place] if gold[place] else None
-            rows.append([*key, place + 1, gold[place] / len(scored), share, recall, spread])
+            rows.append([*key, place + 1, gold[place] / len(scored), share, recall])
     return TABLE.frame(rows)
