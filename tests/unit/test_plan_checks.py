@@ -12,6 +12,11 @@ from overread import plan
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "config" / "config.yaml"
+UNMEASURED = (
+    "comparisons.swap: no floor is measured on xray for reader (no rerun, no placebo): answers that move in it without "
+    'following the image can show no more than "reacts; floor not measured"; give the evaluation of report `runs: 2`, '
+    "or add a comparison with `kind: placebo`"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +25,33 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_sound_config_has_no_errors_and_no_warnings(tmp_path: Path) -> None:
-    assert plan.check(config_of(tmp_path)) == ([], [])
+    evaluations = small()["evaluations"]
+    evaluations[1]["runs"] = 2
+    assert plan.check(config_of(tmp_path, evaluations=evaluations)) == ([], [])
+
+
+def test_a_primary_swap_whose_floor_nothing_measures_is_named_with_its_models(tmp_path: Path) -> None:
+    """A rerun of the own picture or a placebo that is asked measures it; a placebo that no one asks does not."""
+    assert plan.check(config_of(tmp_path)) == ([], [UNMEASURED])
+    sections = small()
+    settings = {**sections["settings"], "again": {**sections["settings"]["report"], "order": "text-first"}}
+    comparisons = {**sections["comparisons"], "still": {"flips": ["report", "again"], "kind": "placebo"}}
+    _, warnings = plan.check(config_of(tmp_path, settings=settings, comparisons=comparisons))
+    assert UNMEASURED in warnings and any("no evaluation asks for again" in one for one in warnings)
+    evaluations = small()["evaluations"]
+    evaluations[1]["settings"] = ["report", "report-swapped", "again"]
+    asked = config_of(tmp_path, settings=settings, comparisons=comparisons, evaluations=evaluations)
+    assert plan.check(asked) == ([], [])
+
+
+def test_a_floor_is_looked_for_on_each_dataset_and_model_and_for_primary_swaps_alone(tmp_path: Path) -> None:
+    """What was run twice for one model measures nothing of another; one that decides nothing needs no floor."""
+    evaluations = small()["evaluations"]
+    evaluations[1] |= {"models": ["reader", "truth"]}
+    evaluations.append({"dataset": "xray", "models": ["truth"], "settings": ["report"], "runs": 2})
+    assert plan.check(config_of(tmp_path, evaluations=evaluations)) == ([], [UNMEASURED])
+    chosen = config_of(tmp_path, statistics={"primary": ["gain"]})
+    assert plan.check(chosen) == ([], [])
 
 
 def test_a_named_pair_that_can_not_be_is_an_error_of_one_line_that_says_what_to_do(tmp_path: Path) -> None:
@@ -60,7 +91,7 @@ def test_an_evaluation_of_which_nothing_can_run_now_is_a_warning(tmp_path: Path)
     ]
     assert plan.check(config_of(tmp_path, gone, evaluations=evaluations)) == (
         [],
-        ["evaluations[1]: nothing asked for can run now; `overread plan` says why"],
+        ["evaluations[1]: nothing asked for can run now; `overread plan` says why", UNMEASURED],
     )
 
 
@@ -107,6 +138,7 @@ def test_comparisons_and_effects_without_anything_to_compare_are_warnings(tmp_pa
     config = config_of(tmp_path, comparisons=comparisons, effects={"mixed": {"minus": ["gain", "swap"]}})
     assert sorted(plan.check(config)[1]) == [
         "comparisons.apart: no model is asked both plain and report on the same dataset: it will be empty",
+        UNMEASURED,
         "comparisons.unasked: no evaluation asks for text: it will be empty",
         "effects.mixed: gain and swap share no model and dataset: it will be empty",
     ]
@@ -130,4 +162,4 @@ def test_an_effect_of_effects_is_checked_down_to_its_comparisons(tmp_path: Path)
         "both": {"minus": ["one", "two"]},
     }
     warnings = plan.check(config_of(tmp_path, comparisons=small()["comparisons"], effects=effects))[1]
-    assert warnings == ["effects.both: one and two share no model and dataset: it will be empty"]
+    assert warnings == ["effects.both: one and two share no model and dataset: it will be empty", UNMEASURED]

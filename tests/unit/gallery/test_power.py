@@ -222,6 +222,35 @@ def test_simulation_error_is_binomial():
     assert 0.77 < low < 0.78 and 0.82 < high < 0.83
 
 
+def test_a_pilot_of_several_readouts_is_of_the_plainest_whatever_the_names(tmp_path: Path):
+    """First-token probabilities follow the picture here, chosen options do not."""
+    truth = ["yes" if number % 2 else "no" for number in range(12)]
+
+    def arm(step: int, *, follows: bool) -> list[Asked]:
+        shown = [(number + step) % 12 for number in range(12)]
+        return [
+            Asked(f"q{n}", f"p{n}", truth[n], truth[m if follows else n], image=(f"study of q{m}", f"p{m}", truth[m]))
+            for n, m in enumerate(shown)
+        ]
+
+    cells, settings = [], {}
+    for name, readout, follows in (("a", "first-token", True), ("z", "yes-no", False)):
+        settings[name] = {"images": "v", "readout": readout}
+        settings[f"{name}-swapped"] = {**settings[name], "source": "substitute"}
+        cells += [
+            write_cell(tmp_path, name, arm(0, follows=follows)),
+            write_cell(tmp_path, f"{name}-swapped", arm(1, follows=follows)),
+        ]
+    spec = {
+        "cells": cells, "settings": settings, "effects": {}, "statistics": {},
+        "comparisons": {f"swap-{name}": {"flips": [name, f"{name}-swapped"]} for name in ("a", "z")},
+    }  # fmt: skip
+    (tmp_path / "asked.json").write_text(json.dumps(spec), encoding="utf-8")
+    pilot = pilot_of(tmp_path, None, None, None)
+    assert pilot.name.startswith("swap-z of ") and pilot.reliance is None
+    assert pilot_of(tmp_path, None, None, "swap-a").reliance == 1.0
+
+
 def test_a_pilot_is_read_from_a_runs_answers(tmp_path: Path):
     """Of twelve patients every other one is yes; each is shown the next one's picture, and all answers follow it."""
     truth = ["yes" if number % 2 else "no" for number in range(12)]

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from overread.estimates.bootstrap import FloatArray
-from overread.estimates.family import OfModel, asked_by, is_swap, primary_family, rules_of, swap_of
+from overread.estimates.family import OfModel, asked_by, rules_of, swap_of
 from overread.estimates.inference.decide import Rules, Tested, Verdict, decide, tested
 from overread.estimates.inference.gain import Gain, gain_of, majority, mean_correct
 from overread.estimates.inference.swap import Swap
+from overread.estimates.primary import is_swap, primary_family
 from overread.estimates.scored import CellKey
 from overread.estimates.spec import TablesSpec
 from overread.settings.attention import Hiding

@@ -14,11 +14,12 @@ import numpy as np
 
 from overread.core.errors import BadInput, unknown
 from overread.core.inputs import regular
-from overread.estimates.family import asked_by, is_swap, primary_family, rules_of, swap_of
+from overread.estimates.family import asked_by, rules_of, swap_of
 from overread.estimates.inference.decide import Rules
 from overread.estimates.inference.following import following_of
 from overread.estimates.inference.reacting import reacting_of
 from overread.estimates.inference.swap import Swap
+from overread.estimates.primary import is_swap, primary_family
 from overread.estimates.scored import by_cell, read_cells
 from overread.estimates.spec import TablesSpec
 from overread.gallery.cohorts import Design, FloatArray, IntArray
@@ -78,7 +79,9 @@ def pilot_of(results: Path, dataset: str | None, model: str | None, comparison: 
         raise BadInput(f"{path}: {unknown('image swap', comparison, names)}")
     if comparison is None:
         family = primary_family(names, spec.statistics, spec.comparisons, spec.settings)
-        comparison = next((name for name in family if name in names), names[0])
+        # Several readouts may be primary: the plainest own setting stands for them, whatever the names are.
+        own = {name: spec.settings[spec.comparisons[name].settings[0]].sort_key() for name in names}
+        comparison = min([name for name in family if name in names] or names, key=lambda name: (own[name], name))
     floors = [one.settings[1] for one in spec.comparisons.values() if one.kind is not None]
     wanted = {*spec.comparisons[comparison].settings, *floors} & settings[found[0]]
     cells = [one for one in spec.cells if (one.dataset, one.model) == found[0] and one.setting in wanted]

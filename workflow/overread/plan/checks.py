@@ -7,6 +7,7 @@ from pathlib import Path
 
 from overread.config import Config, GeneratedQuestions, NetworkSegmentation
 from overread.core.errors import shown
+from overread.estimates.primary import is_swap, primary_family
 from overread.images.segmentation.checkpoint import sha256_of
 from overread.plan.asked import Cell, cells, cells_of
 from overread.plan.first_jobs import problems
@@ -42,6 +43,7 @@ def check(config: Config) -> tuple[list[str], list[str]]:
         places = "evaluations" if len(idle) == len(config.evaluations) else f"evaluations[{', '.join(idle)}]"
         warnings.append(f"{places}: nothing asked for can run now; `overread plan` says why")
     warnings.extend(_comparisons(config))
+    warnings.extend(_floors(config))
     warnings.extend(_unpinned(config))
     return errors, warnings
 
@@ -167,6 +169,32 @@ def _comparisons(config: Config) -> list[str]:
             first, second = effect.minus
             warnings.append(f"effects.{name}: {first} and {second} share no model and dataset: it will be empty")
     return warnings
+
+
+def _floors(config: Config) -> list[str]:
+    """Primary swaps of which nothing measures how many answers change when nothing does.
+
+    Following needs no floor, so a verdict of use is open to them; what is said of answers that merely move is not.
+    """
+    asked: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for cell in cells(config):
+        asked[cell.dataset, cell.model][cell.setting] = cell.runs
+    without: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for (dataset, model), runs in asked.items():
+        there = [name for name, one in config.comparisons.items() if set(one.settings) <= set(runs)]
+        measured = {config.comparisons[name].settings[0] for name in there if config.comparisons[name].kind}
+        different = [name for name in there if len(set(config.comparisons[name].settings)) > 1]
+        for name in primary_family(different, config.statistics, config.comparisons, config.settings):
+            own = config.comparisons[name].settings[0]
+            if is_swap(config.comparisons[name], config.settings) and runs[own] < 2 and own not in measured:
+                without[dataset, name].add(model)
+    return [
+        f"comparisons.{name}: no floor is measured on {dataset} for {some(models, len(models))} (no rerun, no "
+        'placebo): answers that move in it without following the image can show no more than "reacts; floor not '
+        f'measured"; give the evaluation of {config.comparisons[name].settings[0]} `runs: 2`, '
+        "or add a comparison with `kind: placebo`"
+        for (dataset, name), models in sorted(without.items())
+    ]
 
 
 def _unpinned(config: Config) -> list[str]:

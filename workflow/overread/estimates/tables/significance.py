@@ -27,9 +27,10 @@ from overread.core.columns import (
     P,
     text,
 )
-from overread.estimates.family import is_swap, swap_of
+from overread.estimates.family import swap_of
 from overread.estimates.inference.decide import holm
 from overread.estimates.inference.reacting import reacting_of, strictest
+from overread.estimates.primary import is_swap
 from overread.estimates.scored import CellKey
 from overread.estimates.tables import Table
 from overread.estimates.tables.reacting import FLOOR_KIND, UNMEASURED
