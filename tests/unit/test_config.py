@@ -40,7 +40,7 @@ def changed(*keys: Any, value: Any) -> dict[str, Any]:
 
 
 SETTING_KEYS = (
-    "attention, extends, images, options, order, questions, readout, report, source, substitute, sweep, warning"
+    "attention, edit, extends, images, options, order, questions, readout, report, source, substitute, sweep, warning"
 )
 
 
@@ -305,8 +305,8 @@ def test_any_swept_value_ends_a_name(value: object, name: str) -> None:
 @pytest.mark.parametrize(
     ("sweep", "line"),
     [
-        ({"attension": ["from-0"]}, "settings.hidden.sweep: no key 'attension'; there are: attention, images, options, "
-            "order, questions, readout, report, source, substitute, warning. Did you mean attention?"),
+        ({"attension": ["from-0"]}, "settings.hidden.sweep: no key 'attension'; there are: attention, edit, images, "
+            "options, order, questions, readout, report, source, substitute, warning. Did you mean attention?"),
         ({"attention": []}, "settings.hidden.sweep: the list is empty; give at least one value"),
         ({"attention": "from-0"}, "settings.hidden.sweep: must be one key with a list of values, as in "
             "{options: [rotated-1, rotated-2]}"),

@@ -6,6 +6,7 @@ makes    {results}/{dataset}/images/{study}/segmentation/ masks by a network and
          {results}/{dataset}/images.parquet               all pictures of the data set
          {results}/{dataset}/images/black/                a black picture of every size
          {results}/{dataset}/studies_rejected.csv         what could not be used, and why
+         {results}/{dataset}/pictures_left_out.csv        what could not be shown of the others: series, edits
          {results}/{dataset}/contact-sheets/{study}.png   all views of a study on a page; only if asked for
 
 Finished masks are kept in {results}/work/ too: on a cluster one job serves many studies, and if it fails Snakemake
@@ -88,6 +89,7 @@ rule index_images:
         pictures=f"{RESULTS}/{{dataset}}/images.parquet",
         black=directory(f"{RESULTS}/{{dataset}}/images/black"),
         rejected=listed_in_report(f"{RESULTS}/{{dataset}}/studies_rejected.csv", "studies_rejected"),
+        left_out=f"{RESULTS}/{{dataset}}/pictures_left_out.csv",
     log:
         f"logs/{study.name}/index_images/{{dataset}}.log",
     benchmark:
@@ -104,7 +106,8 @@ rule index_images:
         "Listing the pictures of {wildcards.dataset}"
     shell:
         "python -m overread images index {input.studies:q} --images {params.folder:q}"
-        " --out {output.pictures:q} --rejected {output.rejected:q} &> {log:q}"
+        " --out {output.pictures:q} --rejected {output.rejected:q}"
+        " --left-out {output.left_out:q} &> {log:q}"
 
 
 rule contact_sheets:

@@ -84,6 +84,7 @@ rule build_trials:
         studies=f"{RESULTS}/{{dataset}}/studies.parquet",
         pictures=f"{RESULTS}/{{dataset}}/images.parquet",
         substitutes=f"{RESULTS}/{{dataset}}/substitutes.csv",
+        not_shown=f"{RESULTS}/{{dataset}}/pictures_left_out.csv",
         prompts=lambda wc: jobs.templates(wc.setting),
         findings=lambda wc: jobs.finding_words(wc.setting),
     output:
@@ -103,11 +104,11 @@ rule build_trials:
         section=lambda wc: as_json(study.datasets[wc.dataset].questions),
         reports=lambda wc, input: jobs.report_options(wc.setting, input.findings),
         seed=study.seed,
-        code=code_of("trials build"),
+        code=lambda wc: jobs.trials_code(wc.setting),
     message:
         "Building the trials of {wildcards.dataset}, {wildcards.setting}, run {wildcards.run}"
     shell:
         "python -m overread trials build {input.questions:q} --studies {input.studies:q}"
-        " --pictures {input.pictures:q} --substitutes {input.substitutes:q} --setting {params.setting:q}"
+        " --pictures {input.pictures:q} --substitutes {input.substitutes:q} --not-shown {input.not_shown:q} --setting {params.setting:q}"
         " --name {wildcards.setting:q} --run {wildcards.run} --section {params.section:q}"
         " {params.reports} --seed {params.seed} --out {output.trials:q} &> {log:q}"

@@ -3,6 +3,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from rapidfuzz import fuzz
 
 from data.rule_cases import cases
 from overread.core.text import normalise, sentences
@@ -162,5 +163,7 @@ def test_every_sentence_of_a_report_is_found_in_it(report, data):
 def test_a_sentence_on_the_other_side_is_not_found(report, data):
     quoted = data.draw(st.sampled_from(report))
     swapped = quoted.replace("left", "?").replace("right", "left").replace("?", "right")
-    assume(swapped not in report)
+    # A sentence on that side that is all but the same would be found, and rightly.
+    side = "left" if "left" in swapped else "right"
+    assume(not any(side in one and fuzz.ratio(one, swapped) >= RULES.evidence.score for one in report))
     assert evidence_in_report((swapped,), "", {"findings": " ".join(report)}, RULES).problem is not None

@@ -14,7 +14,8 @@ from PIL import Image
 from data.dicom_files import write_radiograph
 from overread.core.errors import BadInput
 from overread.core.records import Study
-from overread.views.frontal import FrontalView, render_frontal
+from overread.images.files import StudyFiles
+from overread.views.frontal import FrontalView
 
 FULL = FrontalView(kind="frontal")
 
@@ -33,14 +34,14 @@ def study(path: Path | None) -> Study:
 
 
 def rendered(path: Path, view: FrontalView = FULL) -> np.ndarray:
-    ((picture, _),) = render_frontal(study(path), view)
+    ((picture, _),) = view.render(study(path), StudyFiles(study(path)))
     assert picture.mode == "L"
     return np.asarray(picture)
 
 
 def scaling(path: Path) -> object:
     """What `views.json` says about the grey levels."""
-    ((_, about),) = render_frontal(study(path), FULL)
+    ((_, about),) = FULL.render(study(path), StudyFiles(study(path)))
     return about["scaling"]
 
 
@@ -186,7 +187,7 @@ def test_the_real_radiograph_has_dark_lungs() -> None:
 
 def refused(path: Path, reason: str) -> None:
     with pytest.raises(BadInput, match=reason) as caught:
-        list(render_frontal(study(path), FULL))
+        list(FULL.render(study(path), StudyFiles(study(path))))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -254,4 +255,4 @@ def test_a_colour_dicom_and_a_film_strip_are_refused(tmp_path: Path) -> None:
 
 def test_a_study_without_a_frontal_image_is_refused() -> None:
     with pytest.raises(BadInput, match="study s1: no frontal image"):
-        list(render_frontal(study(None), FULL))
+        list(FULL.render(study(None), StudyFiles(study(None))))

@@ -190,7 +190,11 @@ def value_in_name(value: Any) -> str:
     parts.
     """
     if isinstance(value, Mapping):
-        return "-".join(f"{value_in_name(key)}-{value_in_name(one)}" for key, one in value.items()) or "none"
+        parts = (
+            value_in_name(one) if key == "kind" else f"{value_in_name(key)}-{value_in_name(one)}"
+            for key, one in value.items()
+        )
+        return "-".join(parts) or "none"
     if isinstance(value, list | tuple):
         return "-".join(map(value_in_name, value)) or "none"
     if isinstance(value, float):

@@ -126,6 +126,7 @@ class Picture(Record):
     chosen_by: str | None = Field(default=None, description="the rule that chose the slice")
     scaling: str | None = Field(default=None, description="which values are black and white, and how they were set")
     orientation: str | None = Field(default=None, description="where the patient's sides are, in DICOM's letters")
+    edit: str | None = Field(default=None, description="the edits made of it, in their order, as JSON; none: as it is")
 
 
 class Substitute(Record):

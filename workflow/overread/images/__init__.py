@@ -6,7 +6,8 @@ listed with the reason; it stops no other study.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +17,24 @@ from overread.core.outputs import OutputFolder
 if TYPE_CHECKING:
     from overread.config.views import ViewSection
     from overread.core.records import Picture, Study
+    from overread.edits.base import EditSection
 
 
 def render_study(
-    study: Study, views: Mapping[str, ViewSection], folder: Path, left_out: list[dict[str, str]] | None = None
+    study: Study,
+    views: Mapping[str, ViewSection],
+    folder: Path,
+    left_out: list[dict[str, str]] | None = None,
+    edits: Mapping[str, Sequence[EditSection]] | None = None,
 ) -> list[Picture]:
     """The pictures of a study under `folder`/pictures, a PNG or .nii.gz each; those of an earlier run are
     removed.
 
     views     by name; those of another modality than the study's are passed over
     folder    <dataset>/images/<study>
-    left_out  gets an entry (view, series, reason) for each series that a view of all series had to go without
+    left_out  gets an entry (view, series, reason) for each series that a view of all series had to go without, and for
+              each view whose edits can't be made of this study, with no series
+    edits     of views that show the image edited, by name
     raises    BadFile: a file that a view needs can't be used; BadInput: a view that does not fit the study, or a file
               in `folder`/pictures that no earlier run wrote
     """
@@ -34,25 +42,37 @@ def render_study(
     pictures.clear()
     try:
         with pictures.guarding():
-            return list(_rendered(study, views, folder, left_out if left_out is not None else []))
+            return list(_rendered(study, views, folder, left_out if left_out is not None else [], edits or {}))
     except BadInput:
         pictures.clear()  # no picture of a study that is rejected stays behind
         raise
 
 
 def _rendered(
-    study: Study, views: Mapping[str, ViewSection], folder: Path, left_out: list[dict[str, str]]
+    study: Study,
+    views: Mapping[str, ViewSection],
+    folder: Path,
+    left_out: list[dict[str, str]],
+    edits: Mapping[str, Sequence[EditSection]],
 ) -> Iterator[Picture]:
     from overread.core.records import Picture
+    from overread.edits.base import NotEdited
     from overread.images.files import StudyFiles
     from overread.images.render import pixel_hash, write_png
     from overread.images.volume_file import SUFFIX, VolumePicture, write_volume
 
-    files = StudyFiles(study, views.values())
+    files = StudyFiles(study, views.values(), whole=[view for name, view in views.items() if edits.get(name)])
     for name, view in sorted(views.items()):
         if view.modality != study.modality:
             continue
-        for order, (shown, about) in enumerate(view.render(study, files)):
+        changes = edits.get(name, ())
+        try:
+            with files.editing(changes):
+                rendered = list(view.render(study, files)) if changes else view.render(study, files)
+        except NotEdited as reason:
+            left_out.append({"view": name, "series": "", "reason": f"{_named(changes)}: {reason}"})
+            continue
+        for order, (shown, about) in enumerate(rendered):
             place = folder / "pictures" / f"{name}-{order}"
             if isinstance(shown, VolumePicture):
                 path = place.with_name(f"{place.name}{SUFFIX}")
@@ -69,7 +89,17 @@ def _rendered(
                 "path": path.relative_to(folder.parent.parent).as_posix(),
                 **facts,
                 **about,
+                "edit": edits_as_text(changes) if changes else None,
             }
             yield Picture.model_validate(row)
         left_out.extend({"view": name, "series": series, "reason": why} for series, why in files.left_out)
         files.left_out.clear()
+
+
+def edits_as_text(edits: Sequence[EditSection]) -> str:
+    """All that says which edits were made, as JSON: kinds and every number, in their order."""
+    return json.dumps([one.model_dump(mode="json", exclude_none=True) for one in edits], separators=(",", ":"))
+
+
+def _named(edits: Sequence[EditSection]) -> str:
+    return ", ".join(one.kind for one in edits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,10 +28,14 @@ def render_command(
     from overread.config import View
     from overread.core.errors import BadInput, unknown
     from overread.core.records import one_line, read_studies
+    from overread.edits import Edit
     from overread.images.index import write_views
 
     try:
-        wanted = TypeAdapter(dict[str, View]).validate_json(views)
+        sections = TypeAdapter(dict[str, dict[str, Any]]).validate_json(views)
+        edited = {name: section.pop("edit", []) for name, section in sections.items()}
+        wanted = TypeAdapter(dict[str, View]).validate_python(sections)
+        edits = TypeAdapter(dict[str, tuple[Edit, ...]]).validate_python(edited)
     except ValidationError as error:
         raise BadInput(f"--views: {one_line(error)}") from None
     rows = {row.study: row for row in read_studies(studies, with_problems=True)}
@@ -42,7 +46,7 @@ def render_command(
         from overread.images.segmentation.result import with_masks
 
         row, masks = with_masks(row, segmentation)
-    problem = write_views(row, wanted, out, masks)
+    problem = write_views(row, wanted, out, masks, edits)
     typer.echo(f"{study}: {problem or 'rendered'}")
 
 
@@ -79,12 +83,13 @@ def index_command(
     images: Annotated[Path, typer.Option(help="the dataset's folder `images`")],
     out: Annotated[Path, typer.Option(help="images.parquet to write")],
     rejected: Annotated[Path, typer.Option(help="studies_rejected.csv to write")],
+    left_out: Annotated[Path | None, typer.Option(help="pictures_left_out.csv to write")] = None,
 ) -> None:
     """List all pictures, and the studies that could not be used with the reason; write the black pictures."""
     from overread.core.records import read_studies
     from overread.images.index import index_images
 
-    used, refused = index_images(read_studies(studies, with_problems=True), images, out, rejected)
+    used, refused = index_images(read_studies(studies, with_problems=True), images, out, rejected, left_out)
     typer.echo(f"{used} studies have pictures, {refused} could not be used")
 
 

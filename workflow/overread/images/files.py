@@ -6,17 +6,24 @@ views and forgotten, and the memory that it took serves the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from overread.core.errors import BadInput
 from overread.core.records import Study
+from overread.edits.base import NotEdited
 from overread.images.dicom_series import is_series, read_series
 from overread.images.slices import Level, cut, largest_tumour, middle
-from overread.images.volume import BadFile, FloatArray, Volume, read_volume
+from overread.images.volume import BadFile, BoolArray, FloatArray, Volume, read_volume
 
 if TYPE_CHECKING:
     from overread.config.views import Plane, SliceChoice, ViewSection
+    from overread.edits.base import EditSection, Scene
+    from overread.images.edited import EditedVolume
+    from overread.images.radiograph import Radiograph
+    from overread.images.slices import Layout
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -32,9 +39,10 @@ class StudyFiles:
     """Volumes of a study by series name, and slices of them.
 
     views  all that will be rendered: what is known beforehand is cut in one go
+    whole  those of them of which all series are kept whole: of an edited view
     """
 
-    def __init__(self, study: Study, views: Iterable[ViewSection] = ()) -> None:
+    def __init__(self, study: Study, views: Iterable[ViewSection] = (), whole: Iterable[ViewSection] = ()) -> None:
         self._study = study
         self._whole: dict[str, Volume] = {}
         self._cuts: dict[tuple[str, tuple[object, ...]], FloatArray | BadFile] = {}
@@ -44,9 +52,15 @@ class StudyFiles:
         """Series that a view of all series went without, and why."""
         self._wanted: list[tuple[Plane, SliceChoice]] = []
         self._wanted_whole = {TUMOUR}
+        self._edits: tuple[EditSection, ...] = ()
+        self._edits_asked = False
+        self._scenes: dict[tuple[object, ...], Scene] = {}
+        self._shared: dict[str, dict[Any, Any]] = {}
+        self._radiographs: dict[Path, Radiograph] = {}
         for view in views:
             self._wanted.extend(view.levels)
             self._wanted_whole |= view.whole
+        self._all_whole = any(True for _ in whole)
         if any(choice == "middle" for _, choice in self._wanted):
             self._wanted_whole.add(BRAIN)
 
@@ -84,9 +98,103 @@ class StudyFiles:
     def cut(self, series: str, level: Level) -> FloatArray:
         """`slices.cut` of a series at a level. BadFile if the series can't be used, or does not reach the level."""
         key = (series, level.key)
-        if key not in self._cuts and series not in self._whole and series not in self._wanted_whole:
+        forget = not self._all_whole and series not in self._whole and series not in self._wanted_whole
+        if key not in self._cuts and forget:
             self._cut_all(series, level)
         return _kept(self._cuts, key, lambda: cut(self.volume(series), level, nearest=series in MASKS))
+
+    # -- edits -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def editing(self, edits: Sequence[EditSection]) -> Iterator[None]:
+        """Within it, `edited` and its kin give the values as these edits leave them.
+
+        raises  BadInput if nothing edited was asked for: the view would show the image as it is and call it edited
+        """
+        self._edits, self._edits_asked = tuple(edits), False
+        try:
+            yield
+            if edits and not self._edits_asked:
+                raise BadInput("this kind of view makes no edits: its settings can have no 'edit'")
+        finally:
+            self._edits = ()
+
+    @property
+    def are_edited(self) -> bool:
+        """Whether the view that is rendered has edits."""
+        return bool(self._edits)
+
+    def edited(self, series: str, level: Level, window: tuple[float, float]) -> FloatArray:
+        """`cut` of a series with the edits of the view; without any, the cut itself.
+
+        window  what the unedited picture shows black and white
+        raises  NotEdited where an edit can't be made of the study
+        """
+        if not self._edits:
+            return self.cut(series, level)
+        return cut(self._edited(series, level.layout, window), level, nearest=series in MASKS)
+
+    def edited_volume(self, series: str, axes: Layout, window: tuple[float, float]) -> Volume:
+        """The whole series with the edits of the view; without any, as it is."""
+        return self._edited(series, axes, window).whole if self._edits else self.volume(series)
+
+    def radiograph(self, path: Path) -> Radiograph:
+        """A radiograph with the edits of the view. The file is read once, whatever number of edits there are."""
+        from overread.images.radiograph import read_radiograph
+
+        if path not in self._radiographs:
+            self._radiographs[path] = read_radiograph(path)
+        plain = self._radiographs[path]
+        self._edits_asked = True
+        if not self._edits:
+            return plain
+        from overread.images.edited import NO_LESION, edited_radiograph
+
+        def find(label: str | None) -> BoolArray:
+            raise NotEdited(NO_LESION)
+
+        return edited_radiograph(plain, self._edits, find, (self._study.study, path.name))
+
+    def _edited(self, series: str, axes: Layout, window: tuple[float, float]) -> EditedVolume:
+        from overread.images.edited import EditedVolume, volume_scene
+
+        self._edits_asked = True
+        volume = self.volume(series)
+        key = (series, axes, window)
+        if key not in self._scenes:
+            self._scenes[key] = volume_scene(
+                volume, axes, window, lambda label: self._lesion(volume, series, label), self._organ(volume, series),
+                (self._study.study, series), self._shared.setdefault(series, {}),
+            )  # fmt: skip
+        return EditedVolume(
+            volume.path, volume.stored, volume.affine, volume.slope, volume.intercept, volume.of,
+            edits=self._edits, scene=self._scenes[key], mask=series in MASKS,
+        )  # fmt: skip
+
+    def _lesion(self, volume: Volume, series: str, label: str | None) -> BoolArray:
+        from overread.images.edited import NO_LESION, labels_found
+
+        kept = self._shared.setdefault(series, {})
+        if ("lesion", label) not in kept:
+            if not self.has(TUMOUR):
+                raise NotEdited(NO_LESION)
+            try:
+                kept["lesion", label] = labels_found(self.volume(TUMOUR), volume, label)
+            except BadFile as error:
+                raise NotEdited(str(error)) from None
+        found: BoolArray = kept["lesion", label]
+        return found
+
+    def _organ(self, volume: Volume, series: str) -> BoolArray:
+        """The brain on a series' grid: by its mask, or without one whatever is not 0."""
+        from overread.images.edited import on_grid
+
+        kept = self._shared.setdefault(series, {})
+        if "organ" not in kept:
+            brain = self.brain
+            kept["organ"] = volume.foreground if brain is None else on_grid(brain.labelled, brain.affine, volume)
+        found: BoolArray = kept["organ"]
+        return found
 
     def _level(self, plane: Plane, choice: SliceChoice, series: str) -> Level:
         if choice == "middle":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from overread.images.volume import BadFile
 
 if TYPE_CHECKING:
     from overread.config import View
+    from overread.edits.base import EditSection
 
 REJECTED = CsvFile(
     "<dataset>/studies_rejected.csv",
@@ -32,16 +33,35 @@ REJECTED = CsvFile(
 )
 
 
-def write_views(study: Study, views: Mapping[str, View], path: Path, masks: str = "") -> str | None:
+LEFT_OUT = CsvFile(
+    "<dataset>/pictures_left_out.csv",
+    "What could not be shown of a study that is used otherwise: series that a view went without, edits not made.",
+    (
+        STUDY,
+        text("view", "the view, with the ending of its edits"),
+        text("series", "the series that the view went without", blank="the whole view: its edits can not be made"),
+        text("reason", "why"),
+    ),
+)
+
+
+def write_views(
+    study: Study,
+    views: Mapping[str, View],
+    path: Path,
+    masks: str = "",
+    edits: Mapping[str, Sequence[EditSection]] | None = None,
+) -> str | None:
     """The study's pictures beside `path`, and `path` itself, which lists them. Returns why there are none, if so.
 
     masks  whose masks chose the slices, if not the study's own; `chosen_by` says so
+    edits  of views that show the image edited, by name
     """
     problem, pictures = study.problem, []
     left_out: list[dict[str, str]] = []
     if problem is None:
         try:
-            pictures = render_study(study, views, path.parent, left_out)
+            pictures = render_study(study, views, path.parent, left_out, edits)
         except BadFile as error:
             problem = str(error)
     if masks:
@@ -58,37 +78,50 @@ def write_views(study: Study, views: Mapping[str, View], path: Path, masks: str 
     return problem
 
 
-def read_views(path: Path) -> tuple[str | None, list[Picture]]:
-    """The problem and the pictures of a `views.json`."""
+def read_views(path: Path) -> tuple[str | None, list[Picture], list[dict[str, str]]]:
+    """The problem and the pictures of a `views.json`, and what is left out."""
     try:
         content = json.loads(regular(path).read_text(encoding="utf-8"))
-        return content["problem"], [Picture.model_validate(row) for row in content["pictures"]]
+        pictures = [Picture.model_validate(row) for row in content["pictures"]]
+        return content["problem"], pictures, content["left_out"]
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; render the study's views first") from None
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path}: not a list of views ({' '.join(str(error).split())}); render them again") from None
 
 
-def index_images(studies: Iterable[Study], images: Path, out: Path, rejected: Path) -> tuple[int, int]:
+def reasons(path: Path) -> dict[tuple[str, str], str]:
+    """Of a `pictures_left_out.csv`: by study and view that is not shown at all, why."""
+    return {(row["study"], row["view"]): row["reason"] for row in LEFT_OUT.read(path) if not row["series"]}
+
+
+def index_images(
+    studies: Iterable[Study], images: Path, out: Path, rejected: Path, left_out: Path | None = None
+) -> tuple[int, int]:
     """Gather the views of all studies under `images`; returns how many studies have pictures and how many don't.
 
     studies   with those that can't be used: they are rejected by the stage `studies`
     images    <dataset>/images
+    left_out  CSV to write of what could not be shown of studies that are used
     raises    BadInput if a study was not rendered, or none can be used
     """
     pictures: list[Picture] = []
     refused: list[dict[str, str]] = []
+    lacking: list[dict[str, str]] = []
     count = 0
     for study in sorted(studies, key=lambda one: one.study):
         count += 1
         stage, problem = "studies", study.problem
         if problem is None:
-            problem, rendered = read_views(images / study.study / "views.json")
+            problem, rendered, without = read_views(images / study.study / "views.json")
             stage = "images"
+            lacking.extend({"study": study.study, **one} for one in without)
             pictures.extend(rendered if problem is None else [])
         if problem is not None:
             refused.append({"study": study.study, "patient": study.patient, "stage": stage, "reason": problem})
     REJECTED.write(rejected, refused)
+    if left_out is not None:
+        LEFT_OUT.write(left_out, lacking)
     if len(refused) == count:
         first = f"; the first: {refused[0]['study']}: {refused[0]['reason']}" if refused else ""
         raise BadInput(f"{images}: none of {count} studies can be used{first}")

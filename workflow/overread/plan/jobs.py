@@ -22,8 +22,10 @@ from overread.config.kinds import SOURCES, VIEWS
 from overread.core import resources
 from overread.core.provenance import code_of
 from overread.core.records import read_studies
+from overread.edits import EDITS
 from overread.plan.asked import Cell
 from overread.questions import ORIGINS
+from overread.settings.edit import Edits
 from overread.settings.image import Image
 from overread.settings.report import UNEDITED, Report
 from overread.trials import template_files
@@ -97,6 +99,15 @@ class Jobs:
         """Of `studies make` and `studies read`."""
         return code_of(command, SOURCES.places[self.config.datasets[dataset].source])
 
+    def edits_code(self, *settings: str) -> list[str]:
+        """Where the edits of settings lie, of all settings that are asked if none is named."""
+        named = settings or tuple({cell.setting for dataset in self.datasets for cell in self.cells_of(dataset)})
+        kinds = {one.kind for name in named for one in self.config.settings[name][Edits].edit}
+        return [EDITS.places[kind] for kind in sorted(kinds)]
+
+    def trials_code(self, setting: str) -> str:
+        return code_of("trials build", *self.edits_code(setting))
+
     # -- images --------------------------------------------------------------------------------------------------------
 
     def views(self, dataset: str) -> dict[str, dict[str, Any]]:
@@ -111,7 +122,9 @@ class Jobs:
         return dict(sorted(shown.items()))
 
     def view_code(self, dataset: str) -> str:
-        return code_of("images render", *(VIEWS.places[view["kind"]] for view in self.views(dataset).values()))
+        views = self.views(dataset).values()
+        edits = (EDITS.places[one["kind"]] for view in views for one in view.get("edit", ()))
+        return code_of("images render", *(VIEWS.places[view["kind"]] for view in views), *edits)
 
     def segmentation(self, dataset: str) -> Any:
         """The section that says whose masks choose the slices; None for a data set that has none to choose by."""

@@ -56,7 +56,7 @@ def tables_code(command: str, jobs: Jobs, *, readers: bool) -> str:
 
     The report says in words what each source and view is.
     """
-    made = {tables.module(name) for name in tables.names(readers=readers)}
+    made = {tables.module(name) for name in tables.names(readers=readers)} | set(jobs.edits_code())
     if command == "tables report":
         made |= {tables.module(name) for name in tables.names()}
         made |= {SOURCES.places[jobs.config.datasets[dataset].source] for dataset in jobs.datasets}

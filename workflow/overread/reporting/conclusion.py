@@ -115,6 +115,7 @@ class Conclusion:
     opponent   how it does against the opponent that it does worst against
     behind     the comparison that it rests on, its pairs and patients
     report     what the report does to it: silences, weakens, or empty
+    lesion     what erasing the lesion does to its answers
     doubts     what was not measured or is missing
     """
 
@@ -125,6 +126,7 @@ class Conclusion:
     opponent: str = ""
     behind: str = ""
     report: str = ""
+    lesion: str = ""
     doubts: tuple[str, ...] = ()
     size: float = 0.0
 
@@ -143,6 +145,8 @@ class Conclusion:
         told = [f"{capital(part)}." for part in (self.number, self.opponent) if part]
         if self.report:
             told.append(f"The report {self.report} the image.")
+        if self.lesion:
+            told.append(f"{capital(self.lesion)}.")
         return " ".join([*told, *self.doubts])
 
 
@@ -153,8 +157,9 @@ def conclude(
     following: Sequence[Row],
     gain: Sequence[Row],
     spec: Mapping[str, Any],
+    grounding: Sequence[Row] = (),
 ) -> Conclusion:
-    """The conclusion on a model from the rows of the three tables; "not tested" where it has none.
+    """The conclusion on a model from the rows of the tables; "not tested" where it has none.
 
     spec   comparisons, settings and statistics are read
     """
@@ -175,6 +180,7 @@ def conclude(
         opponent=_against(worst) if worst is not None else "",
         behind=_behind(row),
         report=_report(row, of_model, spec) if row["verdict"] == "uses" else "",
+        lesion=_lesion(where(grounding, dataset=dataset, model=model, group="all")),
         doubts=_doubts(row, spec),
         size=number(row["following"]) or 0.0,
     )
@@ -243,6 +249,17 @@ def _report(row: Row, following: Sequence[Row], spec: Mapping[str, Any]) -> str:
         if high is not None and low is not None and high < low:
             return "weakens"
     return ""
+
+
+def _lesion(rows: Sequence[Row]) -> str:
+    """What erasing the lesion changes beside what erasing as much elsewhere does: of the first setting with both."""
+    if not rows:
+        return ""
+    row = rows[0]
+    told = f"erasing the lesion changes {percent(number(row['flips_erased']) or 0.0)} of its answers, erasing as much "
+    told += f"elsewhere {percent(number(row['flips_control']) or 0.0)}"
+    size = points(number(row["grounding"]) or 0.0)
+    return f"{told}: a difference of {size} {interval(number(row['low']), number(row['high']))}"
 
 
 def _doubts(row: Row, spec: Mapping[str, Any]) -> tuple[str, ...]:

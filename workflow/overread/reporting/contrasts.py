@@ -55,6 +55,7 @@ class Tables:
     verdicts: Sequence[Row] = ()
     following: Sequence[Row] = ()
     gain: Sequence[Row] = ()
+    grounding: Sequence[Row] = ()
 
     def of(self, dataset: str, model: str) -> Tables:
         parts = (getattr(self, field.name) for field in fields(self))

@@ -8,6 +8,7 @@ from typing import Any
 
 from overread.config import Setting
 from overread.config.kinds import BACKENDS, SOURCES, VIEWS
+from overread.edits import EDITS
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import count, listed, percent
 from overread.settings.image import Image
@@ -145,9 +146,15 @@ def _settings(spec: Mapping[str, Any]) -> str:
         _settings_of(name, [cell for cell in spec["cells"] if cell["dataset"] == name], spec["settings"])
         for name in sorted({cell["dataset"] for cell in spec["cells"]})
     )
-    shown = {name: VIEWS[view["kind"]].model_validate(view) for name, view in (spec.get("views") or {}).items()}
-    views = "; ".join(f"{name} is {view.words()}" for name, view in sorted(shown.items()))
+    views = "; ".join(f"{name} is {_view_in_words(view)}" for name, view in sorted((spec.get("views") or {}).items()))
     return text + (f" Of the inputs, {views}." if views else "")
+
+
+def _view_in_words(written: Mapping[str, Any]) -> str:
+    """A view as it was rendered, with what was changed in the picture."""
+    section = {key: value for key, value in written.items() if key != "edit"}
+    edits = [EDITS[one["kind"]].model_validate(one).words() for one in written.get("edit", ())]
+    return ", ".join([VIEWS[section["kind"]].model_validate(section).words(), *edits])
 
 
 def _settings_of(dataset: str, cells: Sequence[Mapping[str, Any]], settings: Mapping[str, Setting]) -> str:

@@ -208,6 +208,48 @@ def curves(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
     return _by_dataset("Curves by dose", parts, rows)
 
 
+def grounding(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    """All questions first, then by topic."""
+    rows = sorted(rows, key=lambda row: (row["erased"], row["group"] != "all", row["group"], row["model"]))
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Lesion erased", False), text("erased")),
+        (Column("Control", False), text("control")),
+        (Column("Questions about", False), text("group", GROUPS)),
+        (Column("Own picture, % correct"), percent("accuracy_own")),
+        (Column("Lesion erased"), percent("accuracy_erased")),
+        (Column("Control erased"), percent("accuracy_control")),
+        (Column("Lesion erased, % flipped"), percent("flips_erased")),
+        (Column("Control erased"), percent("flips_control")),
+        (Column("Grounding, points"), signed("grounding")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("p"), text("p")),
+        (Column("Questions"), whole("questions")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Grounding: the lesion erased, and an equal region without lesion", parts, rows)
+
+
+RELATIONS = {"stay": "stays", "swap-sides": "changes sides"}
+
+
+def metamorphic(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Edited", False), text("edited")),
+        (Column("The answer", False), text("relation", RELATIONS)),
+        (Column("Kept %"), percent("kept")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Unreadable %"), percent("unreadable")),
+        (Column("Under the placebo %"), percent("placebo_kept")),
+        (Column("Difference, points"), signed("beyond_placebo")),
+        (Column(f"{level} interval"), between("beyond_low", "beyond_high")),
+        (Column("Questions"), whole("questions")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("What an edit must do to the answers, and how often it does", parts, rows)
+
+
 def findings(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
     """A table a dataset and difference, in the order of the forest plot."""
     tables = []

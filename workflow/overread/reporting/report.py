@@ -44,11 +44,11 @@ KEYS = (
 TABLES = (
     "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
     "own_label", "modality", "layers", "curves", "positions", "blind_hits", "verdicts", "following", "reacting",
-    "margin_auc", "gain", "statuses",
+    "margin_auc", "gain", "statuses", "grounding", "metamorphic",
 )  # fmt: skip
 
 EVIDENCE = (
-    "accuracy", "flips", "effects", "positions", "significance", "layers", "verdicts", "following", "gain",
+    "accuracy", "flips", "effects", "positions", "significance", "layers", "verdicts", "following", "gain", "grounding",
 )  # fmt: skip
 """The tables that verdicts are drawn from, in the order of `contrasts.Tables`."""
 
@@ -158,6 +158,8 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
                     "modality",
                     "layers",
                     "curves",
+                    "grounding",
+                    "metamorphic",
                 )
             },
         },

@@ -195,6 +195,10 @@ class Aspect(Section):
             if isinstance(value, int | float) and not isinstance(value, bool)
         )
 
+    def without(self, dose: Dose) -> Any:
+        """What its field is once a dose of it is taken out: the same for all points of a curve."""
+        return type(self).model_fields[dose.field].get_default(call_default_factory=True)
+
     def shows_the_study(self) -> bool:
         """Whether something of a study reaches the model by it. Of what is not known and not plain, it is assumed."""
         return any(value != type(self).model_fields[name].default for name, value in self)

@@ -74,8 +74,9 @@ class Composed(Section):
         return tuple(dose for aspect in self.aspects for dose in aspect.doses())
 
     def without(self, dose: Dose) -> Setting:
-        """The same setting with the dose's field as it is plain."""
-        return cast("Setting", self.model_copy(update={dose.field: plain_value(dose.field)}))
+        """The same setting with the dose taken out: settings that are the same then lie on one curve."""
+        owner = next(kind for kind in self.kinds if dose.field in kind.model_fields)
+        return cast("Setting", self.model_copy(update={dose.field: self[owner].without(dose)}))
 
     @property
     def shows_the_study(self) -> bool:

@@ -7,7 +7,7 @@ trials are made of.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,7 @@ def build_trials(
     prompts: Prompts,
     seed: int,
     reports: Reports | None = None,
+    not_shown: Mapping[tuple[str, str], str] | None = None,
 ) -> tuple[list[Trial], Counter[str]]:
     """The trials of one setting and run, and how many questions were left out, by reason.
 
@@ -44,10 +45,12 @@ def build_trials(
     view. BadInput if nothing remains.
 
     reports   makes the reports that are shown; else with Overread's own words and lengths in words
+    not_shown by study and view, why there is no picture of it
     """
     by_id = {study.study: study for study in studies}
     view, aspects = setting.view(setting[Image].images), setting.aspects
-    materials = Materials(by_id, pictures, view, substitutes, truth, prompts, reports or Reports(prompts), seed)
+    reports = reports or Reports(prompts)
+    materials = Materials(by_id, pictures, view, substitutes, truth, prompts, reports, seed, not_shown)
     trials: list[Trial] = []
     left_out: Counter[str] = Counter()
     for question in setting.ask(sorted(questions, key=lambda question: question.question), seed):
@@ -120,8 +123,9 @@ class Materials:
         prompts: Prompts,
         reports: Reports,
         seed: int,
+        not_shown: Mapping[tuple[str, str], str] | None = None,
     ) -> None:
-        self.seed = seed
+        self.seed, self._not_shown = seed, not_shown or {}
         self._studies, self._truth, self._prompts, self._reports = studies, truth, prompts, reports
         self._pictures: dict[str, list[Picture]] = defaultdict(list)
         for picture in pictures:
@@ -135,7 +139,10 @@ class Materials:
         return self._studies.get(partners.get((study, question.topic, number), of_all))
 
     def pictures(self, study: Study, view: str) -> list[Picture]:
-        return sorted((one for one in self._pictures[study.study] if one.view == view), key=lambda one: one.order)
+        found = sorted((one for one in self._pictures[study.study] if one.view == view), key=lambda one: one.order)
+        if not found and (study.study, view) in self._not_shown:
+            raise LeftOutError(self._not_shown[study.study, view])
+        return found
 
     def black(self, picture: Picture) -> Picture:
         return black_twin(picture)

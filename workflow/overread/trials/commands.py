@@ -83,6 +83,7 @@ def build_command(
     name: Annotated[str, typer.Option(help="the setting's name")],
     out: Out,
     run: Annotated[int, typer.Option(min=1, help="which repetition")] = 1,
+    not_shown: Annotated[Path | None, typer.Option(help="pictures_left_out.csv: why a study has no picture")] = None,
     section: Annotated[str, typer.Option(help="the dataset's questions section, as JSON")] = '{"origin": "grammar"}',
     prompts: Annotated[
         Path | None, typer.Option(help="folder of your own templates, which go before Overread's of the same name")
@@ -100,6 +101,7 @@ def build_command(
 
     from overread.config import FindingQuestions, Questions, Setting
     from overread.core.records import read_pictures, read_questions, read_studies, read_substitutes, write_trials
+    from overread.images.index import reasons
     from overread.questions import truth
     from overread.questions.findings import COMPOSITE
     from overread.trials.build import build_trials
@@ -123,6 +125,7 @@ def build_command(
         truth=lambda study, topic: truth(asked, study, topic),
         prompts=templates,
         seed=seed,
+        not_shown={} if not_shown is None else reasons(not_shown),
         reports=Reports(
             templates,
             read_lexicon(findings or OWN_FINDINGS),

@@ -34,29 +34,33 @@ class FrontalView(ViewSection):
         return 1
 
     def render(self, study: Study, files: StudyFiles) -> Iterator[tuple[Image.Image, dict[str, object]]]:
-        return render_frontal(study, self)
+        return render_frontal(study, self, files)
 
     def words(self) -> str:
         return "the frontal radiograph" + (f", {self.size} pixels at its longer edge" if self.size else "")
 
 
-def render_frontal(study: Study, view: FrontalView) -> Iterator[tuple[Image.Image, dict[str, object]]]:
+def render_frontal(
+    study: Study, view: FrontalView, files: StudyFiles
+) -> Iterator[tuple[Image.Image, dict[str, object]]]:
     """The study's frontal image, mode L, with what it shows. With `view.size` its longer edge has that many pixels.
 
     raises  BadFile with the file and the reason: missing, truncated, no image, too small, too large, nothing to see
     """
+    from overread.edits.base import NotEdited
     from overread.images.header import BadFile
-    from overread.images.radiograph import read_radiograph
 
     if "frontal" not in study.images:
         raise BadFile(f"study {study.study}: no frontal image")
     path = Path(study.images["frontal"])
-    radiograph = read_radiograph(path)
+    radiograph = files.radiograph(path)
     height, width = radiograph.grey.shape
     if min(height, width) < SMALLEST_EDGE:
         raise BadFile(f"{path}: {width} x {height} pixels are too few for a radiograph")
     picture = radiograph.picture(view.size)
     darkest, brightest = picture.getextrema()
+    if darkest == brightest and files.are_edited:
+        raise NotEdited(f"nothing but one grey ({darkest}) is left of {path.name}")
     if darkest == brightest:
         raise BadFile(f"{path}: every pixel has the same value ({darkest}); there is nothing to see")
     yield picture, {"name": "frontal chest X-ray", "series": "frontal", "scaling": radiograph.scaling}

@@ -75,6 +75,8 @@ def curves_table(
                 values = [row[measure], row["low"], row["high"], row[n], row["patients"], row[of]]
                 rows.append([*about, point.dose.name, point.dose.value, *values])
     whole = TABLE.frame(rows)
+    # A whole number stays one, whatever stands beside it: layer 3 is not 3.000000.
+    whole["amount"] = pd.Series([row[TABLE.names.index("amount")] for row in rows], dtype=object)
     doses: pd.Series[int] = whole.groupby(["dataset", "curve", "measure", "dose"])["amount"].transform("nunique")
     by = ["dataset", "measure", "dose", "curve", "model", "amount", "about"]
     return whole[doses > 1].sort_values(by).reset_index(drop=True)

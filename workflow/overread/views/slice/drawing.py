@@ -122,7 +122,9 @@ def _picture(name: str, level: Level, view: SliceView, files: StudyFiles) -> tup
         else:
             low, high = window(values[inside], positive=name in POSITIVE)
             how = f"{'0' if low == 0 else '0.5th'} and 99.5th percentile of the brain in the slice"
-        picture = grey_picture(values, inside, level.spacing_mm, view.size, (low, high))
+        # What is edited is shown in the window of the unedited picture: an edit never changes the rest's brightness.
+        shown = files.edited(name, level, (low, high))
+        picture = grey_picture(shown, inside, level.spacing_mm, view.size, (low, high))
     except ValueError as error:
         raise NotShown(f"{files.name(name)}: {error}: {_where(level)}") from None
     return picture, f"{low:g} to {high:g}: {how}{_which(name, files)}"
@@ -131,7 +133,7 @@ def _picture(name: str, level: Level, view: SliceView, files: StudyFiles) -> tup
 def _mask_picture(name: str, level: Level, view: SliceView, files: StudyFiles) -> tuple[Image.Image, str]:
     """A mask with its labels as grey levels: those of the tumour by `TUMOUR_GREYS`, of another mask all white."""
     if name != TUMOUR:
-        labelled = (files.cut(name, level) >= 0.5).astype(np.float64)
+        labelled = (files.edited(name, level, (0.0, 1.0)) >= 0.5).astype(np.float64)
         return label_picture(labelled, {1: 255}, level.spacing_mm, view.size), "0 black, mask white"
     _, relabelled = files.volume(TUMOUR).labels
     theirs = {ours: int(theirs) for theirs, ours in relabelled.items()}
@@ -139,7 +141,9 @@ def _mask_picture(name: str, level: Level, view: SliceView, files: StudyFiles) -
     meaning = ", ".join(
         f"{theirs.get(label, label)} {LABEL_NAMES[label]} {TUMOUR_GREYS[label]}" for label in TUMOUR_GREYS
     )
-    return label_picture(files.cut(name, level), greys, level.spacing_mm, view.size), f"labels as greys: {meaning}"
+    return label_picture(
+        files.edited(name, level, (0.0, 1.0)), greys, level.spacing_mm, view.size
+    ), f"labels as greys: {meaning}"
 
 
 def _inside(name: str, values: FloatArray, level: Level, files: StudyFiles) -> BoolArray:

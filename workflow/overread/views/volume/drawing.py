@@ -39,15 +39,17 @@ def render_volume(
     volume = files.volume(view.series)
     several = f", volume 1 of {volume.of}" if volume.of > 1 else ""
     if view.slices is None:
+        axes = layout(volume.affine, PLANE)
         yield (
-            canonical(volume),
+            canonical(files.edited_volume(view.series, axes, _range(volume, files.brain))),
             {"name": f"{view.series}, volume", "series": view.series, "scaling": f"as scanned{several}"},
         )
         return
     levels, chosen_by = _levels(volume, files.brain, view)
     values = [cut(volume, level) for level in levels]
     (low, high), how = _window(volume, files.brain, view, list(zip(levels, values, strict=True)))
-    for number, (level, each) in enumerate(zip(levels, values, strict=True), start=1):
+    for number, level in enumerate(levels, start=1):
+        each = files.edited(view.series, level, (low, high))
         yield (
             grey_picture(each, np.isfinite(each), level.spacing_mm, seen=(low, high)),
             {
@@ -102,6 +104,15 @@ def _window(
     except ValueError as error:
         raise BadFile(f"{volume.path.name}: {str(error).replace('the slice', f'{len(slices)} axial slices')}") from None
     return (low, high), f"{'0' if low == 0 else '0.5th'} and 99.5th percentile of the brain in all slices"
+
+
+def _range(volume: Volume, brain: Volume | None) -> tuple[float, float]:
+    """Black and white for edits of a volume that is given as it was scanned: the brain's percentiles."""
+    where = volume.foreground if brain is None or brain.shape != volume.shape else brain.labelled
+    try:
+        return window(volume.part((slice(None),) * 3)[where])
+    except ValueError as error:
+        raise BadFile(f"{volume.path.name}: {str(error).replace('the slice', 'the volume')}") from None
 
 
 def _inside(values: FloatArray, level: Level, brain: Volume | None) -> BoolArray:
