@@ -1,7 +1,7 @@
 """A small results folder for tests: every file of a run up to the responses, made in memory by seed.
 
 Two datasets, `mri` (four options) and `xray` (yes or no, with reports); three models, one of which gives no
-log-probabilities; fifteen settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
+log-probabilities; nineteen settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
 
     spec = make_results(tmp_path / "results" / "small")     # what `overread tables report` is given
     tables_spec(spec)                                       # its part that `overread tables make` is given
@@ -38,6 +38,7 @@ from overread.core.records import (
     write_substitutes,
     write_trials,
 )
+from overread.edits.shared.controls import ORIGIN
 from overread.settings.image import Image as ImageAspect
 from overread_phantom.source import Phantom
 
@@ -64,6 +65,10 @@ SETTINGS = {
         "swapped": {"images": "flair-axial", "readout": "choice", "source": "substitute"},
         "reshuffled": {"images": "flair-axial", "readout": "choice", "options": "shuffled"},
         "text-only": {"readout": "choice"},
+        "erased": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "erase"}},
+        "erased-elsewhere": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "erase-control"}},
+        "mirrored": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "mirror"}},
+        "marks": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "mark", "drawn": "at-random"}},
     },
     "xray": {
         "xray-report": {"images": "frontal", "report": "full", "readout": "yes-no"},
@@ -186,7 +191,7 @@ def _make_dataset(folder: Path, dataset: str, restricted: bool) -> None:
         setting = Setting.model_validate(written)
         for run in range(1, RUNS[dataset] + 1):
             trials = []
-            for question in questions:
+            for question in setting.ask(questions, 0):
                 study = by_name[question.study]
                 shown = by_name[substitutes[study.study].substitute] if setting.source == "substitute" else study
                 picture = {
@@ -291,7 +296,7 @@ def _questions(dataset: str, study: Study) -> list[Question]:
 
 
 def _truth(study: Study, topic: str) -> str:
-    """The right option's text in this study."""
+    """The correct option's text in this study; of a mark, what the picture shows."""
     if study.modality == "mri":
         return study.labels[topic]
     names = ("Pleural Effusion", "Pneumonia") if topic == COMPOSITE else (topic,)
@@ -331,8 +336,13 @@ def _trial(
     return Trial(
         dataset=dataset, setting=name, run=run, question=question.question, topic=question.topic, study=study.study,
         patient=study.patient, image_study=shown.study if pictured else None,
-        image_patient=shown.patient if pictured else None, label=_truth(study, question.topic),
-        image_label=_truth(shown, question.topic) if pictured else None, blocks=tuple(blocks), options=options,
+        image_patient=shown.patient if pictured else None,
+        label=question.answer if question.origin == ORIGIN else _truth(study, question.topic),
+        image_label=question.answer
+        if question.origin == ORIGIN
+        else _truth(shown, question.topic)
+        if pictured
+        else None, blocks=tuple(blocks), options=options,
         permutation=tuple(places), answer=options.index(question.answer), readout=setting.readout,
         attention=setting.attention, restricted=study.restricted,
     )  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 
 from overread.config.kinds import BACKENDS, SOURCES, VIEWS
 from overread.core.provenance import Code
+from overread.edits import EDITS
 from overread.estimates import tables
 from overread.questions import ORIGINS
 from workflow.runner import ROOT, SMALL, Workflow
@@ -22,8 +23,9 @@ pytestmark = pytest.mark.workflow
 CONFIG = deepcopy(SMALL)
 CONFIG["datasets"]["mri"]["studies"] = 2
 CONFIG["datasets"]["xray"]["patients"] = 2
+CONFIG["settings"]["erased"] = {"extends": "own", "edit": [{"kind": "erase"}, {"kind": "noise", "percent": 2}]}
 CONFIG["evaluations"] = [
-    {"dataset": "mri", "models": ["calibrated-70"], "settings": ["own", "swapped"]},
+    {"dataset": "mri", "models": ["calibrated-70"], "settings": ["own", "swapped", "erased"]},
     {"dataset": "xray", "models": ["calibrated-70", "tiny-reader"], "settings": ["xray"]},
 ]
 del CONFIG["comparisons"]["xray-swap"]
@@ -75,7 +77,7 @@ def edit(study: Workflow, *names: str) -> None:
 
 
 TABLES = {"make_tables": 1, "draw_figures": 1, "write_report": 1, "all": 1}
-ANSWERS = {"ask_model": 4, **TABLES}
+ANSWERS = {"ask_model": 5, **TABLES}
 
 
 def test_a_finished_study_plans_nothing(study: Workflow):
@@ -83,12 +85,13 @@ def test_a_finished_study_plans_nothing(study: Workflow):
 
 
 def test_code_that_no_job_of_the_study_reaches_runs_nothing_again(study: Workflow):
-    """The release card, a reader and a view that it does not use, the viewer; and a back end that nobody names yet."""
+    """The release card, a reader, a view and an edit that it does not use, the viewer; a back end that nobody names."""
     edit(
         study,
         "curation/card.py",
         "open_i/reader.py",
         "montage/drawing.py",
+        "edits/blur.py",
         "openai/readouts.py",
         "overread_viewer/app.py",
     )
@@ -114,9 +117,9 @@ def test_comments_and_docstrings_run_nothing_again(study: Workflow):
         ("reporting/forest.py", {"draw_figures": 1, "write_report": 1, "all": 1}),
         ("estimates/tables/flips.py", TABLES),
         ("backends/transformers/readouts.py", {"ask_model": 1, **TABLES}),
-        ("calibrated/backend.py", {"ask_model": 3, **TABLES}),
-        ("trials/build.py", {"build_trials": 3, **ANSWERS}),
-        ("prompts/instruction-yes-no.j2", {"build_trials": 3, **ANSWERS}),
+        ("calibrated/backend.py", {"ask_model": 4, **TABLES}),
+        ("trials/build.py", {"build_trials": 4, **ANSWERS}),
+        ("prompts/instruction-yes-no.j2", {"build_trials": 4, **ANSWERS}),
     ],
 )
 def test_an_edit_runs_again_what_reaches_it_and_no_more(study: Workflow, file: str, planned: dict[str, int]):
@@ -137,23 +140,38 @@ def test_an_edited_view_renders_its_own_data_set_again(study: Workflow):
     assert planned["index_images"] == planned["write_report"] == 1
 
 
+def test_an_edited_edit_renders_its_own_data_set_again(study: Workflow):
+    edit(study, "edits/noise.py")
+    planned = study.planned()
+    assert planned["render_views"] == len(list(study.results.glob("mri/images/*/views.json")))
+    assert planned["index_images"] == planned["write_report"] == planned["build_trials"] == 1
+
+
+def _edits(*edited: object) -> list[str]:
+    """Where the kinds of edits lie that stand anywhere in sections of settings or views."""
+    found = [one["kind"] for section in edited for one in section.get("edit", ())]
+    return [EDITS.places[kind] for kind in sorted(set(found))]
+
+
+ASKED = [EDITS.places["erase"], EDITS.places["noise"]]
 SHOWN = [SOURCES.places["phantom"], VIEWS.places["slice"], VIEWS.places["frontal"]]
 MADE = [tables.module(name) for name in tables.names()]
 PARTS = {
     "studies make": ("--section", lambda one: [SOURCES.places[one["source"]]]),
     "studies read": ("--section", lambda one: [SOURCES.places[one["source"]]]),
-    "images render": ("--views", lambda views: [VIEWS.places[view["kind"]] for view in views.values()]),
+    "images render": (
+        "--views",
+        lambda views: [*(VIEWS.places[view["kind"]] for view in views.values()), *_edits(*views.values())],
+    ),
+    "trials build": ("--setting", lambda setting: _edits(setting)),
     "questions build": ("--section", lambda one: [ORIGINS[one["origin"]]]),
     "responses answer": (
         "--model",
         lambda one: [BACKENDS.places[one["backend"]], BACKENDS[one["backend"]].implementation],
     ),
-    "tables make": (None, lambda _: MADE),
-    "tables figures": (None, lambda _: MADE),
-    "tables report": (
-        None,
-        lambda _: [*MADE, *SHOWN],
-    ),
+    "tables make": (None, lambda _: [*MADE, *ASKED]),
+    "tables figures": (None, lambda _: [*MADE, *ASKED]),
+    "tables report": (None, lambda _: [*MADE, *ASKED, *SHOWN]),
 }
 """What a job's rule is told of the registries, from what stands on its command line."""
 

@@ -32,6 +32,7 @@ from overread.core.records import (
     read_studies,
     read_substitutes,
 )
+from overread.settings.edit import control_questions
 from overread.settings.setting import read_settings
 from overread_viewer.answers import Answers, Asked, answers_of, asked_of
 from overread_viewer.errors import NotThere
@@ -151,8 +152,25 @@ class Catalogue:
         path = self.folder(dataset) / "questions.jsonl"
         return self._small.get(path, lambda: MappingProxyType({one.question: one for one in read_questions(path)}))
 
+    def controls(self, dataset: str) -> Mapping[str, Question]:
+        """Questions that settings ask instead of those of the data set, by id: about marks drawn on the pictures."""
+
+        def made() -> Mapping[str, Question]:
+            asked = [self.spec["settings"][name] for name in self.settings(dataset)]
+            controls = control_questions(asked, self.questions(dataset).values())
+            return MappingProxyType({one.question: one for one in controls})
+
+        return self._small.get(self.folder(dataset) / "questions.jsonl", made, part="controls")
+
     def question(self, dataset: str, question: str) -> Question:
-        return _of(self.questions(dataset), "question", question)
+        """One of the data set's questions, or of those that settings ask instead."""
+        controls = self.controls(dataset)
+        return controls[question] if question in controls else _of(self.questions(dataset), "question", question)
+
+    def asked_of(self, dataset: str, study: str) -> list[Question]:
+        """A study's questions in the order of their topics, and those that settings ask instead."""
+        controls = [one for one in self.controls(dataset).values() if one.study == study]
+        return [*self.questions_of(dataset, study), *sorted(controls, key=lambda one: (one.topic, one.question))]
 
     def questions_of(self, dataset: str, study: str) -> list[Question]:
         """A study's questions, in the order of their topics."""

@@ -43,7 +43,7 @@ def study_page(
     """question  whose evidence is marked; by, open (repeated), model and setting are the matrix's"""
     catalogue: Catalogue = request.app.state.catalogue
     found = catalogue.study(dataset, study)
-    questions = catalogue.questions_of(dataset, study)
+    questions = catalogue.asked_of(dataset, study)
     if by not in ("model", "setting"):
         raise BadRequest(f"by: {by!r}; it is model or setting")
     asked = next((one for one in questions if one.question == question), None)

@@ -188,7 +188,7 @@ def test_what_is_not_there_is_an_error(packages: Path, command, parts, said):
         Code(packages).reached(command, parts)
 
 
-CODE = {"view_code": "images render", "question_code": "questions build"}
+CODE = {"view_code": "images render", "question_code": "questions build", "trials_code": "trials build"}
 """The methods of `plan.jobs.Jobs` that say what of a registry a command uses, where a rule does not name it."""
 
 
@@ -206,7 +206,14 @@ def test_each_rule_depends_on_the_command_that_it_calls():
 
 def test_each_method_that_names_code_names_its_command():
     source = (ROOT / "workflow/overread/plan/jobs.py").read_text()
-    assert dict(re.findall(r"def (\w+_code)\(self, dataset.*?code_of\(\"(\w+ [\w-]+)", source, flags=re.DOTALL)) == CODE
+    assert (
+        dict(
+            re.findall(
+                r"def (\w+_code)\(self, (?:dataset|setting): str\).*?code_of\(\"(\w+ [\w-]+)", source, flags=re.DOTALL
+            )
+        )
+        == CODE
+    )
 
 
 def test_every_stage_of_the_command_line_is_known():

@@ -106,7 +106,7 @@ def test_intervals_hold_what_a_reader_is_known_to_do(looks: float, touched: floa
     for seed in range(STUDIES):
         made = cells(asked, looks, touched, 0.5, seed)
         table = grounding_table(made, SETTINGS, Statistics())
-        row = table[table["group"] == "all"].iloc[0]
+        row = table[table["asked_about"] == "all"].iloc[0]
         held += row["low"] <= looks - touched <= row["high"]
         shown += row["p"] <= 0.025
     assert held / STUDIES >= 0.93 - error(0.05)
@@ -150,7 +150,7 @@ def test_an_answer_that_one_setting_lacks_is_counted_and_says_nothing() -> None:
     status = np.where(np.arange(24) < 6, "refused", "answered")
     made["d", "m", "erased"]["status"] = status
     row = grounding_table(made, SETTINGS, Statistics()).iloc[0]
-    assert row["questions"] == 18 and row["unanswered"] == 0.25 and row["grounding"] == 1.0
+    assert row["triples"] == 18 and row["incomplete"] == 0.25 and row["grounding"] == 1.0
 
 
 def test_settings_belong_together_by_what_they_are() -> None:

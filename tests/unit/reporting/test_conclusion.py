@@ -8,7 +8,8 @@ import pytest
 
 from overread.config import Setting
 from overread.estimates.inference.decide import CLASSES, SUBCLASSES
-from overread.reporting.conclusion import KINDS, ORDER, Conclusion, conclude, summary
+from overread.reporting.conclusion import KINDS, NO_SIGHT, ORDER, Conclusion, conclude, summary
+from overread.reporting.contrasts import Tables
 from overread.reporting.evidence import Answer
 from overread.reporting.rows import Row
 from overread.reporting.words import SPACE
@@ -53,8 +54,11 @@ def against(opponent: str, gain: float, low: float, high: float) -> Row:
     return row(setting="own", opponent=opponent, gain=gain, low=low, high=high)
 
 
-def concluded(verdict: Row, following: tuple[Row, ...] = (), gain: tuple[Row, ...] = ()) -> Conclusion:
-    return conclude("d", "m", [verdict], following, gain, SPEC)
+def concluded(
+    verdict: Row, following: tuple[Row, ...] = (), gain: tuple[Row, ...] = (), sight: tuple[Row, ...] = ()
+) -> Conclusion:
+    tables = Tables((), (), (), (), verdicts=(verdict,), following=following, gain=gain, sight=sight)
+    return conclude("d", "m", tables, SPEC)
 
 
 def told(conclusion: Conclusion) -> str:
@@ -125,7 +129,7 @@ def test_what_the_full_report_does_to_a_reader_is_said_where_it_is_shown(beside:
 
 
 def test_a_model_without_a_verdict_was_not_tested() -> None:
-    assert conclude("d", "m", [], [], [], SPEC).words.headline == "Use of the image was not tested"
+    assert conclude("d", "m", Tables((), (), (), ()), SPEC).words.headline == "Use of the image was not tested"
     assert concluded(verdict("not tested", "")).sentence == ""
 
 
@@ -166,3 +170,36 @@ def test_the_order_goes_from_no_use_to_use() -> None:
     places = {which: [ORDER.index(kind) for kind in ORDER if kind[0] == which] for which in CLASSES}
     assert max(places["does not use"]) < min(places["not tested"]) < min(places["cannot tell"])
     assert max(places["cannot tell"]) < min(places["uses"])
+
+
+def seen(sees: str, size: float = 0.15, accuracy: float = 0.98) -> Row:
+    return row(
+        setting="marks", asked_about="all", mark_size=size, mark_contrast=1.0, accuracy=accuracy, low=0.9, high=1.0,
+        chance=0.4, sees=sees,
+    )  # fmt: skip
+
+
+def test_who_sees_marks_and_does_not_read_is_told_so() -> None:
+    found = concluded(verdict("does not use", "blind"), sight=(seen("not shown", size=0.02), seen("yes")))
+    assert found.words.headline == "Does not use the image"
+    assert "It sees: of questions about marks drawn on the picture it answers 98.0 % [90.0, 100.0] correctly" in told(
+        found
+    )
+    assert NO_SIGHT not in told(found)
+
+
+def test_who_does_not_see_marks_either_is_a_doubt_about_the_set_up() -> None:
+    found = concluded(verdict("does not use", "blind"), sight=(seen("not shown", accuracy=0.41),))
+    assert found.words.headline == "May not see the image at all: look at the set-up first"
+    assert found.words.answer is Answer.CANNOT_TELL
+    reader = concluded(verdict("uses", "reads"), sight=(seen("not shown"),))
+    assert reader.words.headline == "Reads the image"
+    other = concluded(verdict("does not use", "blind"), sight=(seen("yes"),))
+    assert summary([found, reader, other]) == (
+        "Of 3 models, 1 reads the image, 1 may not see the image and 1 does not use the image."
+    )
+
+
+def test_where_nobody_asked_about_marks_the_doubt_stays() -> None:
+    assert NO_SIGHT in told(concluded(verdict("does not use", "blind")))
+    assert NO_SIGHT not in told(concluded(verdict("uses", "reads")))

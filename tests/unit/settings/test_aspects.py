@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, field_validator
 
 from overread.config import Setting
 from overread.core.errors import BadInput
@@ -37,7 +37,7 @@ def values_of(kind: type[Aspect]) -> st.SearchStrategy[dict[str, Any]]:
 def _value(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
-    if schema["type"] == "array":
+    if "anyOf" in schema:  # an edit, or a list of edits
         return st.lists(st.sampled_from(EDITS), max_size=2)
     if schema["type"] == "boolean":
         return st.booleans()
@@ -136,7 +136,7 @@ def test_a_dose_is_a_number_and_can_be_set_back(kind: type[Aspect], data: st.Dat
         assert {name for name, value in setting if getattr(rest, name) != value} <= {dose.field}
 
 
-def test_two_aspects_of_one_field_are_refused_by_name() -> None:
+def test_two_aspects_of_one_field_are_refused_by_name_and_validators_that_nothing_would_ask() -> None:
     with pytest.raises(BadInput, match="both have the field 'order'"):
 
         class Again(Aspect):
@@ -145,5 +145,18 @@ def test_two_aspects_of_one_field_are_refused_by_name() -> None:
             rank = 1
             order: str = ""
 
-    assert "again" not in {kind.name for kind in Setting.kinds}
+    with pytest.raises(BadInput, match="put its checks into `conflict`"):
+
+        class Unheard(Aspect):
+            name = "unheard"
+            title = "unheard"
+            rank = 1
+            loudness: int = 0
+
+            @field_validator("loudness")
+            @classmethod
+            def _never_asked(cls, value: int) -> int:
+                raise ValueError("too loud")
+
+    assert not {"again", "unheard"} & {kind.name for kind in Setting.kinds}
     register(next(iter(Setting.kinds)))  # the same one once more is no second one

@@ -44,11 +44,26 @@ def test_names_are_those_of_the_run(catalogue):
     assert catalogue.name == "small"
     assert catalogue.datasets == ("mri", "xray")
     assert catalogue.models("mri") == ("blind-reader", "first-option", "reader")
-    assert set(catalogue.settings("mri")) == {"single-slice", "black", "swapped", "reshuffled", "text-only"}
+    edited = {"erased", "erased-elsewhere", "mirrored", "marks"}
+    assert set(catalogue.settings("mri")) == {"single-slice", "black", "swapped", "reshuffled", "text-only", *edited}
     assert "text-only" not in catalogue.settings("mri", "first-option")
     assert catalogue.runs("mri", "reader", "black") == 2
     assert catalogue.runs("mri", "first-option", "text-only") == 0
     assert catalogue.label("reader") == "Reader, image 80 %"
+
+
+def test_questions_of_a_settings_own_are_found_beside_those_of_the_data_set(catalogue):
+    own = catalogue.questions("mri")
+    study = next(iter(catalogue.studies("mri")))
+    asked = catalogue.asked_of("mri", study)
+    marks = [one for one in asked if one.question not in own]
+    assert {one.topic for one in marks} >= {"mark: present"}
+    assert [one for one in asked if one.question in own] == catalogue.questions_of("mri", study)
+    for one in marks:
+        trial = catalogue.trial("mri", "marks", 1, one.question)
+        assert catalogue.question("mri", one.question) == one and trial.options == one.options
+        assert catalogue.trial("mri", "single-slice", 1, one.question) is None
+    assert not catalogue.controls("xray")
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,9 @@ def test_several_runs_are_counted_and_lead_to_one_that_was_not_right(catalogue: 
         for row in table.rows:
             for column, cell in zip(columns, row.cells, strict=True):
                 folder = results / "mri" / "responses" / column.model / column.setting
+                if column.setting == "marks":  # asks questions of its own
+                    assert cell.href is None
+                    continue
                 gold = row.question.answer_index
                 of_runs = [
                     next(one.choice == gold for one in read_once(folder / f"run-{run}.parquet", row.question.question))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from overread.core.records import Question
+
     FloatArray = npt.NDArray[np.float64]
     BoolArray = npt.NDArray[np.bool_]
     Below = Callable[["Place"], FloatArray]
@@ -28,6 +30,14 @@ if TYPE_CHECKING:
 Expected = Literal["stay", "swap-sides"] | None
 Place = tuple[slice, ...]
 """A box of an array: a slice with whole numbers per axis."""
+
+
+def seeded(*parts: object) -> np.random.Generator:
+    """The same numbers for the same parts, on any machine."""
+    import numpy as np
+
+    text = "\x1f".join(map(str, parts))
+    return np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
 
 
 class NotEdited(Exception):
@@ -109,10 +119,7 @@ class Scene:
 
     def random(self, *more: object) -> np.random.Generator:
         """The same numbers for the same study, series and `more`, on any machine."""
-        import numpy as np
-
-        text = "\x1f".join(map(str, (*self.key, *more)))
-        return np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
+        return seeded(*self.key, *more)
 
     def on_array(self, drawn: npt.NDArray[T]) -> npt.NDArray[T]:
         """A picture (rows, columns) turned as the array lies: its axes in the array's order."""
@@ -186,6 +193,20 @@ class EditSection(Section):
     def labels(self, below: Below, place: Place, scene: Scene) -> FloatArray:
         """The same for an array of labels, a mask that is shown. What changes no shape leaves them alone."""
         return below(place)
+
+    @property
+    def expected(self) -> Expected:
+        """What must happen to a correct reader's answers, of this very edit."""
+        return self.expects
+
+    @property
+    def asks(self) -> bool:
+        """Whether questions of its own are asked, in place of the data set's."""
+        return False
+
+    def questions(self, study: str, patient: str, *, yes_no: bool) -> list[Question]:
+        """What is asked of a study's edited picture; what is correct follows from what was done to it."""
+        return []
 
     def strengths(self) -> tuple[Strength, ...]:
         """Its numbers: settings that differ in one of them are a curve."""

@@ -38,9 +38,11 @@ LEFT_OUT = CsvFile(
     "What could not be shown of a study that is used otherwise: series that a view went without, edits not made.",
     (
         STUDY,
-        text("view", "the view, with the ending of its edits"),
-        text("series", "the series that the view went without", blank="the whole view: its edits can not be made"),
-        text("reason", "why"),
+        text("rendered_view", "the view, with the ending of its edits"),
+        text(
+            "missing_series", "the series that the view went without", blank="the whole view: its edits can not be made"
+        ),
+        text("why", "the reason"),
     ),
 )
 
@@ -92,7 +94,9 @@ def read_views(path: Path) -> tuple[str | None, list[Picture], list[dict[str, st
 
 def reasons(path: Path) -> dict[tuple[str, str], str]:
     """Of a `pictures_left_out.csv`: by study and view that is not shown at all, why."""
-    return {(row["study"], row["view"]): row["reason"] for row in LEFT_OUT.read(path) if not row["series"]}
+    return {
+        (row["study"], row["rendered_view"]): row["why"] for row in LEFT_OUT.read(path) if not row["missing_series"]
+    }
 
 
 def index_images(
@@ -115,7 +119,15 @@ def index_images(
         if problem is None:
             problem, rendered, without = read_views(images / study.study / "views.json")
             stage = "images"
-            lacking.extend({"study": study.study, **one} for one in without)
+            lacking.extend(
+                {
+                    "study": study.study,
+                    "rendered_view": one["view"],
+                    "missing_series": one["series"],
+                    "why": one["reason"],
+                }
+                for one in without
+            )
             pictures.extend(rendered if problem is None else [])
         if problem is not None:
             refused.append({"study": study.study, "patient": study.patient, "stage": stage, "reason": problem})

@@ -25,6 +25,8 @@ from overread.estimates import tables
 if TYPE_CHECKING:
     import pandas as pd
 
+    from overread.settings.setting import Setting
+
 QUESTION_NAMES = {"answer": "correct_answer", "options": "options_as_written"}
 TRIAL_NAMES = {"answer": "correct_place", "options": "options_shown", "dropped": "dropped_sentences"}
 RESPONSE_NAMES = {"answer": "given_place", "choice": "given_as_written"}
@@ -63,14 +65,25 @@ class Results:
 
     @cached_property
     def questions(self) -> pd.DataFrame:
-        """One row per question."""
+        """One row per question: of the data set, and those about marks that settings ask instead (origin `marks`)."""
         import pandas as pd
 
+        from overread.settings.edit import control_questions
+
         def of_dataset(dataset: str) -> pd.DataFrame:
-            rows = [one.model_dump() for one in read_questions(self.folder / dataset / "questions.jsonl")]
+            questions = read_questions(self.folder / dataset / "questions.jsonl")
+            named = {cell["setting"] for cell in self.cells if cell["dataset"] == dataset}
+            asked = [one for name, one in self._settings.items() if name in named]
+            rows = [one.model_dump() for one in (*questions, *control_questions(asked, questions))]
             return pd.DataFrame(rows).rename(columns=QUESTION_NAMES).assign(dataset=dataset)
 
         return self._of_datasets(of_dataset)
+
+    @cached_property
+    def _settings(self) -> dict[str, Setting]:
+        from overread.settings.setting import read_settings
+
+        return read_settings(_described(self.folder)["settings"])
 
     @cached_property
     def trials(self) -> pd.DataFrame:
@@ -204,9 +217,14 @@ def _frame(path: Path, kind: type[Record]) -> pd.DataFrame:
 
 def _cells(folder: Path) -> list[dict[str, Any]]:
     """The cells of the run as its tables count them: leftovers of an earlier config are none."""
+    cells: list[dict[str, Any]] = _described(folder)["cells"]
+    return cells
+
+
+def _described(folder: Path) -> dict[str, Any]:
     for name in ("asked.json", "study.json"):
         path = folder / name
         if path.exists():
-            cells: list[dict[str, Any]] = json.loads(regular(path).read_text(encoding="utf-8"))["cells"]
-            return cells
+            content: dict[str, Any] = json.loads(regular(path).read_text(encoding="utf-8"))
+            return content
     raise BadInput(f"{folder}: not the folder of a run: no asked.json; it should be results/<name>")

@@ -6,15 +6,19 @@ All numbers stand in verdicts.csv, following.csv and gain.csv; by which rule a v
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from overread.reporting.evidence import Answer, Evidence
 from overread.reporting.rows import Row, number, where
 from overread.reporting.words import SPACE, capital, count, interval, listed, percent, points
 from overread.settings.report import Report
 from overread.settings.setting import Setting
+
+if TYPE_CHECKING:
+    from overread.reporting.contrasts import Tables
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,14 @@ KINDS: dict[tuple[str, str], Kind] = {
 }
 """By verdict and subclass, from the least use of the image to the most."""
 ORDER = list(KINDS)
+MAY_NOT_SEE = Kind(
+    Answer.CANNOT_TELL,
+    "May not see the image at all: look at the set-up first",
+    "may not see the image",
+    "may not see the image",
+)
+"""In place of `does not use`, where marks drawn on the picture are not seen either: a doubt about the set-up."""
+NO_SIGHT = "Whether it sees the picture at all was not measured: no setting asks about marks drawn on it."
 OPPONENTS = {
     "no image": "without an image", "black image": "with a black image", "blind arm": "with neither image nor report",
     "majority of the finding": "by always giving each finding's commonest answer",
@@ -116,6 +128,8 @@ class Conclusion:
     behind     the comparison that it rests on, its pairs and patients
     report     what the report does to it: silences, weakens, or empty
     lesion     what erasing the lesion does to its answers
+    sight      how well it answers questions about marks drawn at random on the picture
+    blind      whether it is not shown to see those
     doubts     what was not measured or is missing
     """
 
@@ -127,12 +141,14 @@ class Conclusion:
     behind: str = ""
     report: str = ""
     lesion: str = ""
+    sight: str = ""
+    blind: bool = False
     doubts: tuple[str, ...] = ()
     size: float = 0.0
 
     @property
     def words(self) -> Kind:
-        return KINDS[self.kind]
+        return MAY_NOT_SEE if self.blind and self.kind[0] == "does not use" else KINDS[self.kind]
 
     @property
     def rank(self) -> int:
@@ -147,30 +163,30 @@ class Conclusion:
             told.append(f"The report {self.report} the image.")
         if self.lesion:
             told.append(f"{capital(self.lesion)}.")
+        if self.sight:
+            told.append(f"{capital(self.sight)}.")
         return " ".join([*told, *self.doubts])
 
 
 def conclude(
     dataset: str,
     model: str,
-    verdicts: Sequence[Row],
-    following: Sequence[Row],
-    gain: Sequence[Row],
+    tables: Tables,
     spec: Mapping[str, Any],
-    grounding: Sequence[Row] = (),
 ) -> Conclusion:
-    """The conclusion on a model from the rows of the tables; "not tested" where it has none.
+    """The conclusion on a model from its rows of the tables; "not tested" where it has no verdict.
 
     spec   comparisons, settings and statistics are read
     """
-    row = next(iter(where(verdicts, dataset=dataset, model=model)), None)
+    row = next(iter(tables.verdicts), None)
     if row is None or row["verdict"] == "not tested":
         return Conclusion(dataset, model, ("not tested", ""))
-    of_model = where(following, dataset=dataset, model=model, group="all")
+    of_model = where(tables.following, group="all")
     compared = spec["comparisons"].get(row["comparison"]) or {}
     pair = compared.get("flips") or compared.get("accuracy") or ("", "")
-    own = where(gain, dataset=dataset, model=model, setting=pair[0])
+    own = where(tables.gain, setting=pair[0])
     gains = [one for one in own if number(one["gain"]) is not None]
+    seen = _plainest(where(tables.sight, asked_about="all"))
     worst = min(gains, key=lambda one: number(one["gain"]) or 0.0, default=None)
     return Conclusion(
         dataset,
@@ -180,8 +196,10 @@ def conclude(
         opponent=_against(worst) if worst is not None else "",
         behind=_behind(row),
         report=_report(row, of_model, spec) if row["verdict"] == "uses" else "",
-        lesion=_lesion(where(grounding, dataset=dataset, model=model, group="all")),
-        doubts=_doubts(row, spec),
+        lesion=_lesion(where(tables.grounding, asked_about="all")),
+        sight=_sight(seen, reads=row["verdict"] == "uses") if seen is not None else "",
+        blind=seen is not None and seen["sees"] == "not shown",
+        doubts=_doubts(row, spec) if seen is not None else (*_doubts(row, spec), *_not_asked(row)),
         size=number(row["following"]) or 0.0,
     )
 
@@ -262,6 +280,32 @@ def _lesion(rows: Sequence[Row]) -> str:
     return f"{told}: a difference of {size} {interval(number(row['low']), number(row['high']))}"
 
 
+def _plainest(rows: Sequence[Row]) -> Row | None:
+    """Of several settings with marks the one whose marks are the easiest to see."""
+    return max(
+        rows, default=None,
+        key=lambda row: (number(row["mark_size"]) or 0.0) * abs(number(row["mark_contrast"]) or 0.0),
+    )  # fmt: skip
+
+
+def _sight(row: Row, *, reads: bool) -> str:
+    """Who reads the picture sees it: such a model is only said not to answer about marks."""
+    unseen = "marks it can not be asked about" if reads else "it may not see"
+    told = {"yes": "it sees", "in part": "it sees in part"}.get(row["sees"], unseen)
+    correct, chance = number(row["accuracy"]), number(row["chance"])
+    if correct is None or chance is None:
+        return "whether it sees is not known: every question about marks failed"
+    shares = f"{percent(correct)} {interval(number(row['low']), number(row['high']))}"
+    return (
+        f"{told}: of questions about marks drawn on the picture it answers {shares} correctly, chance {percent(chance)}"
+    )
+
+
+def _not_asked(row: Row) -> tuple[str, ...]:
+    """Said only where it would make a difference: who reads the picture sees it."""
+    return (NO_SIGHT,) if row["verdict"] == "does not use" else ()
+
+
 def _doubts(row: Row, spec: Mapping[str, Any]) -> tuple[str, ...]:
     reasons = row["reasons"].split(";")
     told = [text for code, text in DOUBTS.items() if code in reasons]
@@ -284,8 +328,7 @@ def summary(conclusions: Sequence[Conclusion]) -> str:
     """
     if not conclusions:
         return ""
-    by_kind = {kind: [one for one in conclusions if one.kind == kind] for kind in reversed(ORDER)}
-    groups = [(KINDS[kind], len(found)) for kind, found in by_kind.items() if found]
+    groups = list(Counter(one.words for one in sorted(conclusions, key=lambda one: -one.rank)).items())
     parts = [f"{many} {kind.one if many == 1 else kind.many}" for kind, many in groups]
     if len(conclusions) == 1:
         text = f"The one model {groups[0][0].one}"

@@ -56,6 +56,7 @@ class Tables:
     following: Sequence[Row] = ()
     gain: Sequence[Row] = ()
     grounding: Sequence[Row] = ()
+    sight: Sequence[Row] = ()
 
     def of(self, dataset: str, model: str) -> Tables:
         parts = (getattr(self, field.name) for field in fields(self))

@@ -210,12 +210,12 @@ def curves(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
 
 def grounding(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
     """All questions first, then by topic."""
-    rows = sorted(rows, key=lambda row: (row["erased"], row["group"] != "all", row["group"], row["model"]))
+    rows = sorted(rows, key=lambda row: (row["erased"], row["asked_about"] != "all", row["asked_about"], row["model"]))
     parts = [
         (Column("Model", False), text("model", labels)),
         (Column("Lesion erased", False), text("erased")),
         (Column("Control", False), text("control")),
-        (Column("Questions about", False), text("group", GROUPS)),
+        (Column("Questions about", False), text("asked_about", {"all": "All questions"})),
         (Column("Own picture, % correct"), percent("accuracy_own")),
         (Column("Lesion erased"), percent("accuracy_erased")),
         (Column("Control erased"), percent("accuracy_control")),
@@ -224,10 +224,28 @@ def grounding(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented
         (Column("Grounding, points"), signed("grounding")),
         (Column(f"{level} interval"), between("low", "high")),
         (Column("p"), text("p")),
-        (Column("Questions"), whole("questions")),
+        (Column("Answers"), whole("triples")),
         (Column("Patients"), whole("patients")),
     ]
     return _by_dataset("Grounding: the lesion erased, and an equal region without lesion", parts, rows)
+
+
+def sight(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    """All questions first, then by topic."""
+    rows = sorted(rows, key=lambda row: (row["setting"], row["asked_about"] != "all", row["asked_about"], row["model"]))
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Setting", False), text("setting")),
+        (Column("Questions about", False), text("asked_about", {"all": "All questions"})),
+        (Column("Correct %"), percent("accuracy")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("Chance %"), percent("chance")),
+        (Column("p"), text("p")),
+        (Column("Sees", False), text("sees")),
+        (Column("Questions"), whole("questions")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Sight: questions about marks drawn on the picture", parts, rows)
 
 
 RELATIONS = {"stay": "stays", "swap-sides": "changes sides"}
@@ -244,7 +262,7 @@ def metamorphic(rows: Sequence[Row], labels: Labels, level: str) -> list[Present
         (Column("Under the placebo %"), percent("placebo_kept")),
         (Column("Difference, points"), signed("beyond_placebo")),
         (Column(f"{level} interval"), between("beyond_low", "beyond_high")),
-        (Column("Questions"), whole("questions")),
+        (Column("Answers"), whole("expected")),
         (Column("Patients"), whole("patients")),
     ]
     return _by_dataset("What an edit must do to the answers, and how often it does", parts, rows)

@@ -44,11 +44,12 @@ KEYS = (
 TABLES = (
     "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
     "own_label", "modality", "layers", "curves", "positions", "blind_hits", "verdicts", "following", "reacting",
-    "margin_auc", "gain", "statuses", "grounding", "metamorphic",
+    "margin_auc", "gain", "statuses", "grounding", "metamorphic", "sight",
 )  # fmt: skip
 
 EVIDENCE = (
     "accuracy", "flips", "effects", "positions", "significance", "layers", "verdicts", "following", "gain", "grounding",
+    "sight",
 )  # fmt: skip
 """The tables that verdicts are drawn from, in the order of `contrasts.Tables`."""
 
@@ -160,6 +161,7 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
                     "curves",
                     "grounding",
                     "metamorphic",
+                    "sight",
                 )
             },
         },

@@ -75,7 +75,7 @@ def judge(dataset: str, model: str, tables: Tables, spec: Mapping[str, Any]) -> 
         *_unread(own),
     ]
     statements.sort(key=lambda one: (ASPECTS.index(one.aspect), one.beside))
-    conclusion = conclude(dataset, model, own.verdicts, own.following, own.gain, spec, own.grounding)
+    conclusion = conclude(dataset, model, own, spec)
     return Judgement(dataset, model, conclusion, tuple(statements))
 
 

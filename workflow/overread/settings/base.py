@@ -205,8 +205,8 @@ class Aspect(Section):
 
     # -- the trial ---------------------------------------------------------------------------------------------------
 
-    def ask(self, questions: list[Question], seed: int) -> list[Question]:
-        """Which of the questions are asked."""
+    def ask(self, questions: list[Question], seed: int, setting: Setting) -> list[Question]:
+        """Which of the questions are asked; or others of its own about the same studies."""
         return questions
 
     def variant(self) -> tuple[str, dict[str, Any]] | None:

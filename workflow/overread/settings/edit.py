@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field
 
-from overread.core.records import content_hash
+from overread.core.records import Question, content_hash
 from overread.edits import Edit
+from overread.edits.shared.controls import PER_STUDY
 from overread.settings.base import Aspect, Dose
 from overread.settings.image import Image
+from overread.settings.readout import Readout
 
 if TYPE_CHECKING:
     from overread.edits.base import EditSection
@@ -35,21 +38,21 @@ class Edits(Aspect):
     weight = 20
     qualifies = Image.name
 
-    edit: Annotated[tuple[Edit, ...], BeforeValidator(_listed)] = Field(
+    edit: Annotated[tuple[Edit, ...], BeforeValidator(_listed, json_schema_input_type=Edit | tuple[Edit, ...])] = Field(
         default=(), description="an edit of the picture, or a list of edits made in the order given"
     )
 
-    @field_validator("edit")
-    @classmethod
-    def _in_order(cls, edits: tuple[EditSection, ...]) -> tuple[EditSection, ...]:
-        moved = ""
-        for one in edits:
-            if one.family == "lesion" and moved:
-                raise ValueError(f"{one.kind!r} stands after {moved!r}, but {AFTER_GEOMETRY}")
-            moved = one.kind if one.family == "geometry" else moved
-        return edits
-
     def conflict(self, setting: Setting) -> str | None:
+        moved = ""
+        for one in self.edit:
+            if one.family == "lesion" and moved:
+                return f"{one.kind!r} stands after {moved!r}, but {AFTER_GEOMETRY}"
+            moved = one.kind if one.family == "geometry" else moved
+        asking = [one for one in self.edit if one.asks]
+        if asking:
+            wrong = _asked_apart(asking, setting)
+            if wrong is not None:
+                return wrong
         image = setting[Image]
         if not self.edit or (image.shown and image.source != "black"):
             return None
@@ -59,6 +62,25 @@ class Edits(Aspect):
     def effective_edits(self) -> tuple[EditSection, ...]:
         """Those whose strength is not none: a sweep may begin with the unedited picture."""
         return tuple(one for one in self.edit if not one.nothing)
+
+    @property
+    def asking(self) -> EditSection | None:
+        """The edit whose questions are asked in place of the data set's."""
+        return next((one for one in self.edit if one.asks), None)
+
+    def ask(self, questions: list[Question], seed: int, setting: Setting) -> list[Question]:
+        """About the same studies, in the order of their names."""
+        asking = self.asking
+        if asking is None:
+            return questions
+        yes_no = setting[Readout].of_yes_no
+        studies = sorted({(one.study, one.patient) for one in questions})
+        return [one for study, patient in studies for one in asking.questions(study, patient, yes_no=yes_no)]
+
+    def requests(self, questions: int | None, studies: int | None) -> int | None:
+        if self.asking is None:
+            return questions
+        return None if studies is None else math.ceil(PER_STUDY * studies)
 
     def effective(self, setting: Setting) -> dict[str, Any]:
         return {"edit": self.effective_edits}
@@ -96,6 +118,30 @@ class Edits(Aspect):
             one.model_dump(mode="json", exclude_defaults=True) | {"kind": one.kind} for one in self.effective_edits
         ]
         return (_ending(edits), {"edit": edits}) if edits else None
+
+
+def control_questions(settings: Iterable[Setting], questions: Iterable[Question]) -> list[Question]:
+    """The questions of their own that settings ask about the studies of `questions`, each once, sorted by id."""
+    questions = list(questions)
+    found = {
+        one.question: one
+        for setting in settings
+        if setting[Edits].asking is not None
+        for one in setting[Edits].ask(questions, 0, setting)
+    }
+    return [found[name] for name in sorted(found)]
+
+
+def _asked_apart(asking: list[EditSection], setting: Setting) -> str | None:
+    """Why a setting can't ask an edit's own questions, if so."""
+    kind = f"{asking[0].kind!r} asks questions of its own"
+    if len(asking) > 1:
+        return f"two edits ask questions of their own: {asking[0].kind!r} and {asking[1].kind!r}"
+    if setting[Image].source != "own":
+        return f"{kind}, so it needs the study's own picture (source: own)"
+    if setting[Readout].readout == "similarity":
+        return f"{kind}, which no text beside the picture says: the readout similarity can't answer them"
+    return None
 
 
 def _ending(edits: list[dict[str, Any]]) -> str:

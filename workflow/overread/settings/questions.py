@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from overread.core.records import Question, content_hash
 from overread.settings.base import Aspect
+
+if TYPE_CHECKING:
+    from overread.settings.setting import Setting
 
 
 class Questions(Aspect):
@@ -32,7 +35,7 @@ class Questions(Aspect):
     def requests(self, questions: int | None, studies: int | None) -> int | None:
         return studies if self.questions == "one-per-study" else questions
 
-    def ask(self, questions: list[Question], seed: int) -> list[Question]:
+    def ask(self, questions: list[Question], seed: int, setting: Setting) -> list[Question]:
         if self.questions == "all":
             return questions
         by_study: dict[str, list[Question]] = {}

@@ -23,7 +23,11 @@ _KINDS: dict[str, type[Aspect]] = {}
 
 
 def register(kind: type[Aspect]) -> None:
-    """Take an aspect in. BadInput if another has its name or one of its fields."""
+    """Take an aspect in. BadInput if another has its name or one of its fields, or if it has validators of its own."""
+    decorators = kind.__pydantic_decorators__
+    if (decorators.field_validators | decorators.model_validators).keys() & vars(kind).keys():
+        # The setting takes over fields alone: a validator of the class would never be asked.
+        raise BadInput(f"aspects of a setting: {kind.__module__}: put its checks into `conflict` or a field's type")
     for other in _KINDS.values():
         if (other.__module__, other.__qualname__) == (kind.__module__, kind.__qualname__):
             continue

@@ -129,7 +129,7 @@ class Composed(Section):
         """The questions that are asked."""
         asked = list(questions)
         for aspect in self.aspects:
-            asked = aspect.ask(asked, seed)
+            asked = aspect.ask(asked, seed, cast("Setting", self))
         return asked
 
     def requests(self, questions: int | None, studies: int | None) -> int | None:

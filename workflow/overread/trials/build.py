@@ -14,6 +14,7 @@ from typing import Any
 from overread.config import Setting
 from overread.core.errors import BadInput
 from overread.core.records import Block, Picture, Question, Role, Study, Substitute, Trial
+from overread.edits.shared.controls import ORIGIN
 from overread.images.black import black_twin
 from overread.settings.base import Aspect, Draft, LeftOutError, ReportShown
 from overread.settings.image import Image
@@ -85,6 +86,7 @@ def _fill(draft: Draft, aspects: Sequence[Aspect], prompts: Prompts) -> None:
 
 def _trial(draft: Draft, name: str, run: int, truth: Truth) -> Trial:
     question, study, shown = draft.question, draft.study, draft.image_of
+    own = question.origin == ORIGIN  # what an edit of the very picture shown makes true
     return Trial(
         dataset=study.dataset,
         setting=name,
@@ -95,8 +97,8 @@ def _trial(draft: Draft, name: str, run: int, truth: Truth) -> Trial:
         patient=study.patient,
         image_study=shown.study if shown else None,
         image_patient=shown.patient if shown else None,
-        label=truth(study, question.topic),
-        image_label=truth(shown, question.topic) if shown else None,
+        label=question.answer if own else truth(study, question.topic),
+        image_label=question.answer if own else truth(shown, question.topic) if shown else None,
         blocks=tuple(draft.blocks),
         options=draft.options,
         permutation=draft.permutation,

@@ -38,13 +38,15 @@ from overread.estimates.scored import CellKey, code_patients
 from overread.estimates.tables import Table
 from overread.settings.edit import Edits
 
+ABOUT = text("asked_about", "what the questions are about: all, or a topic")
 TABLE = Table(
     __name__,
     __doc__,
     (
         DATASET, MODEL, SETTING, text("erased", "the setting with the lesion erased"),
         text("control", "the setting with an equal region without lesion erased"),
-        text("group", "all, or a topic"), count("questions", "answers to a question in a run, in all three settings"),
+        ABOUT,
+        count("triples", "answers to a question in one run that all three settings gave"),
         PATIENTS, share("accuracy_own", "share of them correct with the picture as it is"),
         share("accuracy_erased", "with the lesion erased"), share("accuracy_control", "with the control erased"),
         share("flips_erased", "share of them that change when the lesion is erased"),
@@ -53,7 +55,7 @@ TABLE = Table(
         difference("lost_accuracy", "accuracy with the control erased less that with the lesion erased"),
         number("lost_low", "lower end of its interval", blank="one patient"),
         number("lost_high", "upper end of its interval", blank="one patient"),
-        share("unanswered", "share of the answers asked for in all three that one of them lacks"), PATIENTS_MOVED,
+        share("incomplete", "share of the answers asked for in all three that one of them lacks"), PATIENTS_MOVED,
     ),
     lambda run: grounding_table(run.cells, run.spec.settings, run.spec.statistics),
 )  # fmt: skip

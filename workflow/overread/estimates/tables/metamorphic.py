@@ -34,7 +34,7 @@ TABLE = Table(
     (
         DATASET, MODEL, SETTING, text("edited", "the setting whose picture is edited"),
         text("relation", "what must happen", values=("stay", "swap-sides")),
-        count("questions", "answers to a question in a run that both settings gave and of which something is expected"),
+        count("expected", "answers to a question in one run, given in both settings, of which something is expected"),
         PATIENTS, share("kept", "share of them that are as expected"), LOW, HIGH,
         share("broken", "share of them that are not"),
         share("unreadable", "share of the answers asked for that one of the two settings lacks"),
@@ -56,7 +56,7 @@ OTHER = {"left": "right", "right": "left", "Left": "Right", "Right": "Left", "LE
 
 def relation(edits: Sequence[EditSection]) -> str | None:
     """What several edits together must do; None where one of them may change an answer either way."""
-    if not edits or any(one.expects is None for one in edits):
+    if not edits or any(one.expected is None for one in edits):
         return None
     swaps = sum(one.expects == "swap-sides" for one in edits)
     return "swap-sides" if swaps % 2 else "stay"
