@@ -180,6 +180,15 @@ class DatasetSection(Section):
         return {}
 
     @property
+    def reading(self) -> dict[str, str]:
+        """`Study.reading` of its studies: what the config says of files that don't say it themselves."""
+        found = {}
+        if (geometry := getattr(self, "geometry", "agree")) != "agree":
+            found["geometry"] = str(geometry)
+        meanings = getattr(getattr(self, "segmentation", None), "meanings", None) or {}
+        return found | {f"label {number}": meaning for number, meaning in sorted(meanings.items())}
+
+    @property
     def has_grammar(self) -> bool:
         """Whether the data come with questions of origin `grammar`."""
         return False

@@ -11,6 +11,17 @@ from overread.config.base import FilePath, Section
 from overread.config.models import Resources
 
 BrainMask = Literal["provided", "deepbet"]
+Meaning = Literal["core", "oedema", "enhancing", "other"]
+"""What a number in a tumour mask stands for; `other` is no tumour, such as a resection cavity."""
+Scheme = Literal["brats-2021", "brats-2023", "decathlon"]
+
+SCHEMES: dict[Scheme, dict[int, Meaning]] = {
+    "brats-2021": {1: "core", 2: "oedema", 4: "enhancing"},
+    "brats-2023": {1: "core", 2: "oedema", 3: "enhancing"},
+    "decathlon": {1: "oedema", 2: "core", 3: "enhancing"},
+}
+"""BraTS 2012 to 2021 and UCSF-PDGM; BraTS since 2023 (gliomas before treatment); Task01 of the Medical Segmentation
+Decathlon. The numbers alone don't tell the last two apart."""
 Roi = tuple[int, int, int]
 
 NETWORK_SERIES = ("FLAIR", "T1", "T1c", "T2")
@@ -24,7 +35,24 @@ class Provided(Section):
     brain: BrainMask = Field(
         default="provided", description="deepbet: a brain mask is made for a study that brings none"
     )
+    labels: Scheme | dict[Annotated[int, Field(ge=1, le=255)], Meaning] | None = Field(
+        default=None,
+        description="what the numbers in the masks mean: a scheme, or {1: oedema, 2: core, 3: enhancing}; "
+        "None: as BraTS 2021, and a 3 without a 4 as enhancing",
+    )
     resources: Resources = Resources(mem_mb=8000, runtime=10)
+
+    @field_validator("labels")
+    @classmethod
+    def _some_tumour(cls, value: Scheme | dict[int, Meaning] | None) -> Scheme | dict[int, Meaning] | None:
+        if isinstance(value, dict) and not set(value.values()) - {"other"}:
+            raise ValueError("labels: none of them is tumour; there are: core, oedema, enhancing, other")
+        return value
+
+    @property
+    def meanings(self) -> dict[int, Meaning] | None:
+        """What each number means; None where the config does not say."""
+        return SCHEMES[self.labels] if isinstance(self.labels, str) else self.labels
 
     @property
     def makes_masks(self) -> bool:

@@ -105,6 +105,11 @@ class ViewSection(Section):
         return ()
 
     @property
+    def takes_tumour(self) -> bool:
+        """Whether the tumour mask chooses what it shows."""
+        return any(choice != "middle" for _, choice in self.levels)
+
+    @property
     def whole(self) -> frozenset[str]:
         """The series that it wants whole."""
         return frozenset()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Modality = Literal["mri", "xray"]
 Role = Literal["image", "caption", "report", "question", "options", "instruction"]
+Geometry = Literal["agree", "sform", "qform"]
+"""Which part of a NIfTI header says how the patient lies: both where they agree, or the one that the config names."""
 Readout = Literal["choice", "yes-no", "first-token", "free-text", "similarity"]
 Status = Literal["answered", "unparsed", "refused", "truncated", "failed"]
 
@@ -61,6 +63,11 @@ class Study(Record):
     )
     attributes: dict[str, str] = Field(
         default_factory=dict, description="what else the source says, by its column name"
+    )
+    reading: dict[str, str] = Field(
+        default_factory=dict,
+        description="how its files are read where they don't say so themselves, by the config: `geometry` sform or "
+        "qform; `label 1` and so on, what that number in the tumour mask means",
     )
     restricted: bool = Field(description="may not leave this machine for an endpoint that the config does not attest")
     semi_synthetic: bool = Field(default=False, description="made by the phantom source: said wherever it is shown")
@@ -127,6 +134,7 @@ class Picture(Record):
     scaling: str | None = Field(default=None, description="which values are black and white, and how they were set")
     orientation: str | None = Field(default=None, description="where the patient's sides are, in DICOM's letters")
     edit: str | None = Field(default=None, description="the edits made of it, in their order, as JSON; none: as it is")
+    doubt: str | None = Field(default=None, description="why a person should look at it before it is believed")
 
 
 class Substitute(Record):
@@ -282,7 +290,8 @@ class _Schemas:
             text, texts = pa.string(), pa.map_(pa.string(), pa.string())
             block = pa.struct([("role", text), ("text", text), ("image", text), ("pixels", text)])
             special: dict[str, pa.DataType] = {
-                "images": texts, "report": texts, "labels": texts, "attributes": texts, "controls": texts,
+                "images": texts, "report": texts, "labels": texts, "attributes": texts, "reading": texts,
+                "controls": texts,
                 "blocks": pa.list_(block), "options": pa.list_(text), "dropped": pa.list_(text),
                 "permutation": pa.list_(pa.int16()),
                 "logprobs": pa.list_(pa.float64()), "restricted": pa.bool_(), "semi_synthetic": pa.bool_(),

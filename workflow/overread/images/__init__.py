@@ -91,6 +91,8 @@ def _rendered(
                 **about,
                 "edit": edits_as_text(changes) if changes else None,
             }
+            if about.get("chosen_by") is not None and view.takes_tumour:
+                row["doubt"] = "; ".join(files.doubts) or None
             yield Picture.model_validate(row)
         left_out.extend({"view": name, "series": series, "reason": why} for series, why in files.left_out)
         files.left_out.clear()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from overread.edits.base import NotEdited, Scene
+from overread.images.labels import NUMBERS
 from overread.images.slices import Layout
 from overread.images.volume import BoolArray, FloatArray, Volume
 
@@ -48,7 +49,7 @@ class EditedVolume(Volume):
     def whole(self) -> Volume:
         """All of it, edited."""
         everything = self.part((slice(None),) * 3).astype(np.float32)
-        return Volume(self.path, everything, self.affine, 1.0, 0.0, self.of)
+        return Volume(self.path, everything, self.affine, 1.0, 0.0, self.of, meanings=self.meanings)
 
 
 def chain(below: Below, edits: Sequence[EditSection], scene: Scene, *, labels: bool = False) -> Below:
@@ -86,9 +87,10 @@ def labels_found(tumour: Volume, volume: Volume, label: str | None) -> BoolArray
     raises  NotEdited for a mask without it; BadFile for one whose values are no labels
     """
     labels, _ = tumour.labels
-    if label is not None and not label.isdecimal():
-        raise NotEdited(f"its mask has no label {label!r}: they are numbers")
-    mask = labels != 0 if label is None else labels == int(label)
+    named = {name: number for name, number in NUMBERS.items() if number}
+    if label is not None and label not in named and not label.isdecimal():
+        raise NotEdited(f"its mask has no label {label!r}: they are numbers, or {', '.join(named)}")
+    mask = labels != 0 if label is None else labels == (named[label] if label in named else int(label))
     if not mask.any():
         raise NotEdited("its mask holds no lesion" if label is None else f"its mask has no label {label}")
     found = on_grid(mask, tumour.affine, volume)

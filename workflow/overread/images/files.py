@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from overread.core.errors import BadInput
-from overread.core.records import Study
+from overread.core.records import Geometry, Study
 from overread.edits.base import NotEdited
 from overread.images.dicom_series import is_series, read_series
+from overread.images.labels import doubts, meanings_of
 from overread.images.slices import Level, cut, largest_tumour, middle
 from overread.images.volume import BadFile, BoolArray, FloatArray, Volume, read_volume
 
@@ -81,6 +84,11 @@ class StudyFiles:
     def brain(self) -> Volume | None:
         """The brain mask, if the study has one."""
         return self.volume(BRAIN) if self.has(BRAIN) else None
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Of the tumour mask, where a view took it: `labels.doubts`."""
+        return doubts(self._whole[TUMOUR]) if TUMOUR in self._whole else ()
 
     def volumes_in(self, series: str) -> int:
         """How many volumes the file of a series that was read holds: more than 1 in a 4-D series."""
@@ -168,7 +176,7 @@ class StudyFiles:
             )  # fmt: skip
         return EditedVolume(
             volume.path, volume.stored, volume.affine, volume.slope, volume.intercept, volume.of,
-            edits=self._edits, scene=self._scenes[key], mask=series in MASKS,
+            meanings=volume.meanings, edits=self._edits, scene=self._scenes[key], mask=series in MASKS,
         )  # fmt: skip
 
     def _lesion(self, volume: Volume, series: str, label: str | None) -> BoolArray:
@@ -229,7 +237,10 @@ class StudyFiles:
         if is_series(path):
             volume = read_series(path, may_be_empty=series == TUMOUR)
         else:
-            volume = read_volume(path, may_be_empty=series == TUMOUR, first=series in FOUR_D)
+            geometry = cast("Geometry", self._study.reading.get("geometry", "agree"))
+            volume = read_volume(path, may_be_empty=series == TUMOUR, first=series in FOUR_D, geometry=geometry)
+        if series == TUMOUR:
+            volume = replace(volume, meanings=meanings_of(self._study.reading))
         self._of[series] = volume.of
         return volume
 

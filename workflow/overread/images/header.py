@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from overread.core.errors import BadInput
+from overread.core.records import Geometry
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -28,6 +29,14 @@ MAX_OFFSET = 2**24
 
 MOST_SHEAR = 0.02
 """Cosine of the angle between two axes of the grid: 1.1 degrees off perpendicular, more than rounding can do."""
+
+
+MOST_APART = 0.1
+"""Of the smallest voxel edge: how far sform and qform may place the same corner of the grid apart. Rounding to 32 bits
+moves it by less than a thousandth."""
+
+MOST_UNEQUAL = 0.01
+"""By how much of it a voxel's edge in the affine may differ from the one in pixdim."""
 
 
 class BadFile(BadInput):
@@ -54,11 +63,12 @@ class Header:
     intercept: float
 
 
-def parse_header(path: Path, file: Readable) -> Header:
+def parse_header(path: Path, file: Readable, geometry: Geometry = "agree") -> Header:
     """The header at the beginning of `file`, which stands behind it afterwards.
 
-    path    only named in errors
-    raises  BadFile if it is no NIfTI header, or holds what can't be true
+    path      only named in errors
+    geometry  which part is believed where sform, qform and pixdim differ
+    raises    BadFile if it is no NIfTI header, or holds what can't be true
     """
     import nibabel as nib
     from nibabel.spatialimages import HeaderDataError
@@ -99,26 +109,53 @@ def parse_header(path: Path, file: Readable) -> Header:
     intercept = 0.0 if intercept is None else float(intercept)
     if not (np.isfinite(slope) and np.isfinite(intercept)):
         raise _unreadable(path, f"slope {slope}, intercept {intercept}")
-    return Header(shape, _affine(path, parsed), dtype, offset, slope, intercept)
+    return Header(shape, _affine(path, parsed, shape, geometry), dtype, offset, slope, intercept)
 
 
-def _affine(path: Path, parsed: Any) -> FloatArray:
-    """The affine of the sform, else of the qform: as nibabel chooses, but checked.
+def _affine(path: Path, parsed: Any, shape: tuple[int, ...], geometry: Geometry) -> FloatArray:
+    """The affine of the sform, else of the qform: as nibabel chooses, but only where all parts of the header agree.
 
-    A file with neither says nothing about where the patient's left is, and nibabel's default would be a guess.
+    A file with neither says nothing about where the patient's left is, and nibabel's default would be a guess. Where
+    the two differ, readers differ too (ITK takes the qform of most such files, nibabel the sform), and nobody can tell
+    by the file which one is right.
     """
-    from nibabel.spatialimages import HeaderDataError
-
     spacing = np.asarray(parsed["pixdim"][1:4], dtype=np.float64)
     if not (np.isfinite(spacing) & (spacing > 0)).all():
         raise _unreadable(path, f"a voxel spacing of {times(spacing)} mm")
-    by_sform, by_qform = int(parsed["sform_code"]) > 0, int(parsed["qform_code"]) > 0
-    if not (by_sform or by_qform):
+    unit = {1: "metres", 3: "micrometres"}.get(int(parsed["xyzt_units"]) & 7)
+    if unit is not None:
+        raise _unreadable(path, f"lengths are in {unit}; expected millimetres")
+    coded = [name for name in ("sform", "qform") if int(parsed[f"{name}_code"]) > 0]
+    if not coded:
         raise _unreadable(path, "neither sform nor qform says how the patient lies")
+    if geometry != "agree" and geometry not in coded:
+        raise _unreadable(path, f"no {geometry}, which 'geometry' names: its code is 0")
+    chosen = coded[0] if geometry == "agree" else geometry
+    affine = _placing(path, parsed, chosen)
+    if geometry == "agree":
+        for other in coded[1:]:
+            _agree(path, affine, _placing(path, parsed, other), shape)
+        edges = np.linalg.norm(affine[:3, :3], axis=0)
+        if (np.abs(edges - spacing) > MOST_UNEQUAL * spacing).any():
+            raise _unreadable(
+                path,
+                f"voxels of {times(np.round(edges, 4))} mm by the {chosen} and {times(np.round(spacing, 4))} mm by "
+                f"pixdim{_SETTLE}",
+            )
+    return affine
+
+
+_SETTLE = "; set geometry: sform or qform to say which one holds"
+
+
+def _placing(path: Path, parsed: Any, name: str) -> FloatArray:
+    """The affine of the `sform` or the `qform`. BadFile if it can't be that of a grid in space."""
+    from nibabel.spatialimages import HeaderDataError
+
     try:
-        affine = np.asarray(parsed.get_sform() if by_sform else parsed.get_qform(), dtype=np.float64)
+        affine = np.asarray(parsed.get_sform() if name == "sform" else parsed.get_qform(), dtype=np.float64)
     except (HeaderDataError, ValueError) as error:
-        raise _unreadable(path, " ".join(str(error).split())) from None
+        raise _unreadable(path, f"{name}: {' '.join(str(error).split())}") from None
     axes = affine[:3, :3]
     if not np.isfinite(affine).all() or abs(np.linalg.det(axes)) < 1e-9:
         raise _unreadable(path, "an affine that places no voxel")
@@ -127,19 +164,24 @@ def _affine(path: Path, parsed: Any) -> FloatArray:
     if cosine > MOST_SHEAR:
         off = abs(90 - float(np.degrees(np.arccos(cosine))))
         raise _unreadable(path, f"an affine whose axes are not perpendicular ({off:.1f} degrees off)")
-    if by_sform and by_qform and _handedness(parsed) * np.linalg.det(axes) < 0:
-        raise _unreadable(path, "sform and qform disagree on which side is left")
     return affine
 
 
-def _handedness(parsed: Any) -> float:
-    """The determinant of the qform's axes; 0 if it is none, which is no contradiction of the sform."""
-    from nibabel.spatialimages import HeaderDataError
-
-    try:
-        return float(np.linalg.det(parsed.get_qform()[:3, :3]))
-    except (HeaderDataError, ValueError):
-        return 0.0
+def _agree(path: Path, sform: FloatArray, qform: FloatArray, shape: tuple[int, ...]) -> None:
+    """BadFile unless both place all corners of the grid alike: that tells sides, turns, shifts and lengths."""
+    corners = np.array([[x, y, z, 1.0] for x in (0, 1) for y in (0, 1) for z in (0, 1)])
+    corners[:, :3] *= np.array([*shape, 1, 1][:3]) - 1
+    apart = float(np.linalg.norm(corners @ (sform - qform).T, axis=1).max())
+    if apart <= MOST_APART * float(np.linalg.norm(sform[:3, :3], axis=0).min()):
+        return
+    axes, others = sform[:3, :3], qform[:3, :3]
+    if np.linalg.det(axes) * np.linalg.det(others) < 0:
+        what = "which side is left"
+    else:
+        turned = (axes / np.linalg.norm(axes, axis=0)).T @ (others / np.linalg.norm(others, axis=0))
+        angle = float(np.degrees(np.arccos(np.clip((np.trace(turned) - 1) / 2, -1, 1))))
+        what = f"how the patient lies (turned by {angle:.1f} degrees)" if angle > 1 else "where the patient lies"
+    raise _unreadable(path, f"sform and qform disagree on {what}, by up to {apart:.4g} mm{_SETTLE}")
 
 
 def _unreadable(path: Path, why: str) -> BadFile:

@@ -162,6 +162,8 @@ def caption(picture: Picture, *, shared: Sequence[str] = ()) -> list[str]:
     lines = [picture.name, *(line for line in _facts(picture) if line not in shared)]
     if picture.slice_index is not None:
         lines.insert(1, f"slice {picture.slice_index}, {picture.position_mm:g} mm")
+    if picture.doubt is not None:
+        lines.append(f"look at it: {picture.doubt}")
     return [*lines, picture.pixels[:12]]
 
 

@@ -144,6 +144,8 @@ def largest_tumour(tumour: Volume, brain: Volume | None, plane: Plane, label: in
     labels, relabelled = tumour.labels
     axes = layout(tumour.affine, plane)
     note = "".join(f"; label {theirs} of the mask read as {ours}" for theirs, ours in relabelled.items())
+    if tumour.meanings is not None:
+        note = f"{note}{' by the config' if note else ''}"
     wanted = _counts(labels == label, axes.normal) if label is not None else None
     if wanted is not None and wanted.any():
         return Level(

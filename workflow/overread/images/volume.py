@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from overread.core.inputs import regular
+from overread.core.records import Geometry
 from overread.images.header import BadFile, FloatArray, Header, Readable, parse_header, times
 
 __all__ = ["BadFile", "BoolArray", "FloatArray", "Header", "LabelArray", "Volume", "read_header", "read_volume"]
@@ -42,6 +43,8 @@ class Volume:
     intercept: float
     of: int = 1
     """How many volumes the file holds; this is the first of them."""
+    meanings: dict[int, int] | None = None
+    """Of a tumour mask: the number of `labels.LABELS`, or 0, by the number in the file; None where nobody said so."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -86,21 +89,22 @@ class Volume:
         return np.asarray((self.stored <= low) | (self.stored >= high))
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path, geometry: Geometry = "agree") -> Header:
     """The header of a `.nii` or `.nii.gz`. BadFile if it is none, or holds what can't be true."""
     with _opened(path) as (file, _):
-        return parse_header(path, file)
+        return parse_header(path, file, geometry)
 
 
-def read_volume(path: Path, *, may_be_empty: bool = False, first: bool = False) -> Volume:
+def read_volume(path: Path, *, may_be_empty: bool = False, first: bool = False, geometry: Geometry = "agree") -> Volume:
     """A 3-D volume, every voxel checked.
 
     may_be_empty  whether all voxels may be 0, as in the tumour mask of a brain without a tumour
     first         take the first volume of a 4-D series; of the others nothing is read
+    geometry      which part of the header says how the patient lies, where its parts differ
     raises        BadFile: missing, empty, truncated, damaged, not NIfTI, not 3-D, too large, NaN or infinite, all equal
     """
     with _opened(path) as (file, at_most):
-        header = parse_header(path, file)
+        header = parse_header(path, file, geometry)
         shape = header.shape
         of = shape[-1] if first and len(shape) == 4 else 1
         if of > 1:

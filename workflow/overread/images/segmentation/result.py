@@ -148,4 +148,6 @@ def with_masks(study: Study, path: Path) -> tuple[Study, str]:
     if result.brain == "deepbet":
         masks[BRAIN] = str(brain_path(mask))
         which += "; brain mask: deepbet"
-    return study.model_copy(update={"images": {**study.images, **masks}}), which
+    # A mask that was written here has the numbers of `images.labels`, whatever the data set's own had.
+    reading = {name: how for name, how in study.reading.items() if not name.startswith("label ")}
+    return study.model_copy(update={"images": {**study.images, **masks}, "reading": reading}), which

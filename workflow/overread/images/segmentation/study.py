@@ -163,4 +163,6 @@ def _key(study: Study, section: Provided | SwinUnetr | SegResNet) -> str:
         path = Path(study.images[name])
         parts = files_in(path) if path.is_dir() else [path] if path.exists() else []  # a DICOM series is a folder
         files.append([name, *([one.name, one.stat().st_size, one.stat().st_mtime_ns] for one in parts)])
-    return content_hash([study.dataset, study.study, study.problem, identity, files, code_of("images segment")])
+    return content_hash(
+        [study.dataset, study.study, study.problem, study.reading, identity, files, code_of("images segment")]
+    )

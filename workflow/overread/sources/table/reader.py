@@ -114,6 +114,7 @@ def _study(dataset: str, section: Table, study: str, rows: list[Row], root: Data
         report=sections.report,
         labels=labels,
         attributes=attributes,
+        reading=section.reading,
         restricted=section.restricted,
         problem="; ".join(problem for problem in problems.values() if problem is not None) or None,
     )
@@ -134,7 +135,7 @@ def _images(section: Table, row: Row, root: DataRoot) -> tuple[dict[str, Path], 
             continue
         path, problem = root.locate(row.cells[column])
         if path is not None and problem is None:
-            problem = _problem(path, section.modality, root)
+            problem = _problem(path, section, root)
         if problem is not None:
             unusable[name] = problem
         elif path is not None:
@@ -142,7 +143,7 @@ def _images(section: Table, row: Row, root: DataRoot) -> tuple[dict[str, Path], 
     return images, unusable
 
 
-def _problem(path: Path, modality: Modality, root: DataRoot) -> str | None:
+def _problem(path: Path, section: Table, root: DataRoot) -> str | None:
     if path.is_dir():
         try:
             files = files_in(path)
@@ -151,12 +152,12 @@ def _problem(path: Path, modality: Modality, root: DataRoot) -> str | None:
         for inside in files:
             if (problem := root.problem(inside)) is not None:
                 return problem
-    elif modality == "xray":
+    elif section.modality == "xray":
         return radiograph_problem(path)
     try:
-        if modality == "mri" and not is_series(path):
-            read_header(path)
-        elif modality == "mri":
+        if section.modality == "mri" and not is_series(path):
+            read_header(path, section.geometry)
+        elif section.modality == "mri":
             series_of(path)
     except (BadFile, OSError) as error:
         return str(error)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from overread.config.base import FilePath, Section
 from overread.config.datasets import DatasetSection, FindingQuestions, named
 from overread.config.segmentation import NETWORK_SERIES, Provided, Segmentation
-from overread.core.records import Modality
+from overread.core.records import Geometry, Modality
 from overread.sources.shared.columns import Column, SeriesName
 
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ class Table(DatasetSection):
         default=None, description="folder that paths start from and may not leave; else the table's"
     )
     follow_links: bool = Field(default=False, description="take files that a symbolic link places outside that folder")
+    geometry: Geometry = Field(
+        default="agree",
+        description="of NIfTI: which part of a header says how the patient lies. agree: a file whose sform, qform and "
+        "pixdim differ is refused",
+    )
     segmentation: Segmentation = Field(
         default=Provided(), description="of MRI: whose tumour mask chooses the slices, the table's own or a network's"
     )

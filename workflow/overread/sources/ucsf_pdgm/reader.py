@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from overread.core.errors import BadInput
-from overread.core.records import Study
+from overread.core.records import Geometry, Study
 from overread.images.volume import BadFile, read_header
 from overread.sources.shared.marker import is_semi_synthetic
 from overread.sources.shared.paths import DataRoot
@@ -87,7 +87,7 @@ def read(dataset: str, section: UcsfPdgm, folder: Path, remarks: Remarks | None 
     studies = []
     for study, places in sorted(found.items()):
         now = study if made else current_id(study)
-        images, unusable = _images(study, places[0], root, remarks)
+        images, unusable = _images(study, places[0], root, remarks, section.geometry)
         problems = [unusable.get(name, f"{name}: missing") for name in needed if name not in images]
         if len(places) > 1:
             problems = [f"there twice: {' and '.join(map(str, places))}; keep one release in the folder"]
@@ -111,6 +111,7 @@ def read(dataset: str, section: UcsfPdgm, folder: Path, remarks: Remarks | None 
                 report=report.report,
                 labels=labels,
                 attributes=attributes,
+                reading=section.reading,
                 restricted=section.restricted,
                 semi_synthetic=made,
                 problem="; ".join(problems) or None,
@@ -159,7 +160,9 @@ def _folders(folder: Path, remarks: Remarks) -> dict[str, list[Path]]:
     return found
 
 
-def _images(study: str, scans: Path, root: DataRoot, remarks: Remarks) -> tuple[dict[str, Path], dict[str, str]]:
+def _images(
+    study: str, scans: Path, root: DataRoot, remarks: Remarks, geometry: Geometry
+) -> tuple[dict[str, Path], dict[str, str]]:
     """Files by series that can be used as far as their headers tell, and why others can't."""
     files: dict[str, list[Path]] = {}
     for path in sorted(scans.iterdir()):
@@ -172,14 +175,14 @@ def _images(study: str, scans: Path, root: DataRoot, remarks: Remarks) -> tuple[
     unusable: dict[str, str] = {}
     for series, paths in files.items():
         try:
-            images[series] = _usable(study, series, paths, root)
+            images[series] = _usable(study, series, paths, root, geometry)
         except BadFile as error:
             unusable[series] = str(error)
             remarks.add(paths[0], study, str(error))
     return images, unusable
 
 
-def _usable(study: str, series: str, paths: list[Path], root: DataRoot) -> Path:
+def _usable(study: str, series: str, paths: list[Path], root: DataRoot, geometry: Geometry) -> Path:
     path = paths[0]
     if len(paths) > 1:
         raise BadFile(f"{series}: two files: {', '.join(one.name for one in paths)}; keep one")
@@ -191,7 +194,7 @@ def _usable(study: str, series: str, paths: list[Path], root: DataRoot) -> Path:
         raise BadFile(problem)
     if path.exists() and not path.is_file():  # a pipe would never end
         raise BadFile(f"{path.name}: not a regular file")
-    shape = read_header(path).shape
+    shape = read_header(path, geometry).shape
     if series not in OTHER_GRID and shape != GRID:
         raise BadFile(f"{path.name}: wrong shape {_times(shape)}; on this data set's grid it is {_times(GRID)}")
     return path

@@ -9,7 +9,7 @@ from pydantic import Field
 from overread.config.base import FilePath
 from overread.config.datasets import Expected, Folder, named
 from overread.config.segmentation import Provided, Segmentation
-from overread.core.records import Modality
+from overread.core.records import Geometry, Modality
 from overread.sources.shared.columns import ReportColumns
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ class UcsfPdgm(Folder):
     metadata: FilePath | None = Field(default=None, description="UCSF-PDGM-metadata_v5.csv; else looked for in root")
     reports: FilePath | None = Field(default=None, description="CSV or folder of text files; not in the public release")
     report_columns: ReportColumns = Field(default=ReportColumns(), description="of a CSV of reports")
+    geometry: Geometry = Field(
+        default="agree",
+        description="of NIfTI: which part of a header says how the patient lies. agree: a file whose sform, qform and "
+        "pixdim differ is refused",
+    )
     segmentation: Segmentation = Field(
         default=Provided(), description="whose tumour mask chooses the slices: the data set's own, or a network's"
     )

@@ -135,11 +135,17 @@ def _mask_picture(name: str, level: Level, view: SliceView, files: StudyFiles) -
     if name != TUMOUR:
         labelled = (files.edited(name, level, (0.0, 1.0)) >= 0.5).astype(np.float64)
         return label_picture(labelled, {1: 255}, level.spacing_mm, view.size), "0 black, mask white"
-    _, relabelled = files.volume(TUMOUR).labels
-    theirs = {ours: int(theirs) for theirs, ours in relabelled.items()}
-    greys = {theirs.get(label, label): grey for label, grey in TUMOUR_GREYS.items()}
+    tumour = files.volume(TUMOUR)
+    ours = tumour.meanings
+    if ours is None:
+        replaced = {int(theirs): label for theirs, label in tumour.labels[1].items()}
+        ours = replaced | {label: label for label in TUMOUR_GREYS if label not in replaced.values()}
+    greys = {theirs: TUMOUR_GREYS.get(label, 0) for theirs, label in ours.items()}
     meaning = ", ".join(
-        f"{theirs.get(label, label)} {LABEL_NAMES[label]} {TUMOUR_GREYS[label]}" for label in TUMOUR_GREYS
+        f"{theirs} {LABEL_NAMES[label]} {grey}"
+        for label, grey in TUMOUR_GREYS.items()
+        for theirs, one in sorted(ours.items())
+        if one == label
     )
     return label_picture(
         files.edited(name, level, (0.0, 1.0)), greys, level.spacing_mm, view.size
