@@ -23,7 +23,7 @@ from overread.sources.shared.paths import DataRoot
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.errors import NotThere
 from overread_viewer.radiographs import Radiographs
-from overread_viewer.volumes import Scan, Volumes
+from overread_viewer.volumes import Scan, Volumes, geometry_of
 
 router = APIRouter()
 
@@ -68,14 +68,19 @@ def picture_facts(request: Request, dataset: str, path: str) -> Response:
 def series(request: Request, dataset: str, study: str, series: str) -> Response:
     """A study's series."""
     catalogue = request.app.state.catalogue
-    scan = _volumes().scan(series_file(catalogue, dataset, study, series))
+    scan = _series_scan(catalogue, dataset, study, series)
     return _send_scan(request, scan, catalogue.restricted(dataset))
 
 
 @router.get("/files/facts/series/{dataset}/{study}/{series}")
 def series_facts(request: Request, dataset: str, study: str, series: str) -> Response:
     catalogue = request.app.state.catalogue
-    return _facts(lambda: _volumes().scan(series_file(catalogue, dataset, study, series)).facts)
+    return _facts(lambda: _series_scan(catalogue, dataset, study, series).facts)
+
+
+def _series_scan(catalogue: Catalogue, dataset: str, study: str, series: str) -> Scan:
+    path = series_file(catalogue, dataset, study, series)
+    return _volumes().scan(path, geometry_of(catalogue.study(dataset, study)))
 
 
 @router.get("/files/mask/{dataset}/{study}/{mask}.nii.gz")

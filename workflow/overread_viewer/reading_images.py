@@ -16,7 +16,7 @@ from overread_viewer.errors import NotThere
 from overread_viewer.radiographs import Radiographs
 from overread_viewer.readers.opening import ReaderStudy
 from overread_viewer.study import FIRST
-from overread_viewer.volumes import Volumes
+from overread_viewer.volumes import Volumes, geometry_of
 
 
 @cache
@@ -73,7 +73,7 @@ def sent(catalogue: Catalogue, dataset: str, study: str, series: str, *, facts: 
     if catalogue.study(dataset, study).modality == "xray":
         pixels = radiographs().pixels(path)
         return JSONResponse(pixels.facts) if facts else Response(pixels.content, media_type=files.OCTETS)
-    scan = volumes().scan(path)
+    scan = volumes().scan(path, geometry_of(catalogue.study(dataset, study)))
     if facts:
         return JSONResponse(scan.facts)
     whole = scan.content if isinstance(scan.content, bytes) else regular(scan.content).read_bytes()

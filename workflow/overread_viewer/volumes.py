@@ -11,12 +11,13 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from overread.core.inputs import regular
 from overread_viewer.kept import Kept
 
 if TYPE_CHECKING:
+    from overread.core.records import Geometry, Study
     from overread.images.volume_file import VolumePicture
 
 READABLE = frozenset({"|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<f4", "<f8"})
@@ -54,13 +55,14 @@ class Volumes:
     def __init__(self, budget: int = BUDGET) -> None:
         self._kept = Kept(budget)
 
-    def scan(self, path: Path) -> Scan:
+    def scan(self, path: Path, geometry: Geometry = "agree") -> Scan:
         """A series of any format that the project reads; of several volumes in a file the first.
 
-        raises  BadFile with the file and the reason
+        geometry  which part of a NIfTI header holds where its parts disagree: `geometry_of` a study
+        raises    BadFile with the file and the reason
         """
         also = tuple(sorted(path.iterdir())) if path.is_dir() else ()
-        scan: Scan = self._kept.get(path, lambda: _scan(path), also=also, size=_size)
+        scan: Scan = self._kept.get(path, lambda: _scan(path, geometry), also=also, size=_size, part=geometry)
         return scan
 
 
@@ -68,21 +70,26 @@ def _size(scan: Scan) -> int:
     return len(scan.content) if isinstance(scan.content, bytes) else 0
 
 
-def _scan(path: Path) -> Scan:
+def geometry_of(study: Study) -> Geometry:
+    """Which part of its files' headers holds, as its source was told."""
+    return cast("Geometry", study.reading.get("geometry", "agree"))
+
+
+def _scan(path: Path, geometry: Geometry) -> Scan:
     from overread.images.dicom_series import is_series, read_series
     from overread.images.volume import read_header, read_volume
     from overread.images.volume_file import canonical
 
     if is_series(path):
         return _made(canonical(read_series(path, may_be_empty=True)), "DICOM series, turned into NIfTI for display")
-    header = read_header(path)
+    header = read_header(path, geometry)
     note = f"{_grid(header.shape, header.affine)}, as scanned"
     if header.dtype.str in READABLE and len(header.shape) == 3 and min(header.shape) > 1 and _is_packed(path):
         facts = _facts(
             header.shape, header.affine.tolist(), header.dtype.str, header.offset, header.slope, header.intercept, note
         )
         return Scan(path, facts)
-    volume = read_volume(path, may_be_empty=True, first=True)
+    volume = read_volume(path, may_be_empty=True, first=True, geometry=geometry)
     note = f"{_grid(volume.shape, volume.affine)}, {'as scanned' if volume.of == 1 else f'volume 1 of {volume.of}'}"
     return _made(canonical(volume), note)
 

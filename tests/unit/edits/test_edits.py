@@ -258,3 +258,13 @@ def test_millimetres_of_a_file_that_tells_no_size_are_refused() -> None:
     scene = Scene(**{**{name: getattr(scene, name) for name in scene.__dataclass_fields__}, "unit": "pixels"})
     with pytest.raises(NotEdited, match="how large a pixel is"):
         chain(scene.plain, one("blur"), scene)(scene.everything)
+
+
+def test_a_label_may_be_named(study: Study, tmp_path: Path) -> None:
+    (numbered,) = rendered(study, tmp_path, one("erase", label="4", by="around"))
+    (named,) = rendered(study, tmp_path, one("erase", label="enhancing", by="around"))
+    (plain,) = rendered(study, tmp_path, ())
+    assert (named == numbered).all() and (named != plain).any()
+    files = StudyFiles(study)
+    with pytest.raises(NotEdited, match="no label 'ring': they are numbers, or core, oedema, enhancing"):
+        files._lesion(files.volume("FLAIR"), "FLAIR", "ring")

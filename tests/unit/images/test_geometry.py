@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from pathlib import Path
 
@@ -127,3 +128,23 @@ def test_any_affine_is_as_nibabel_and_simpleitk_read_it_or_is_refused(
     for corner in ((0, 0, 0), (11, 9, 7), (11, 0, 3)):  # both are independent readings of where a voxel lies
         lps = np.array(read.TransformIndexToPhysicalPoint(corner)) * [-1, -1, 1]
         assert np.allclose(lps, (volume.affine @ [*corner, 1])[:3], atol=0.2 * min(zooms))
+
+
+def test_the_viewer_places_a_series_as_its_study_was_read(tmp_path: Path) -> None:
+    from overread.core.records import Study
+    from overread_viewer.volumes import Volumes, geometry_of
+
+    path = tmp_path / "a.nii.gz"
+    path.write_bytes(gzip.compress(saved(tmp_path / "a.nii", np.diag([-1.5, -1.5, 2, 1]), RAS).read_bytes()))
+    scans = Volumes()
+    for geometry, wanted in (("sform", np.diag([-1.5, -1.5, 2, 1])), ("qform", RAS)):
+        study = Study(
+            study="s", patient="p", dataset="d", modality="mri", images={"T1": str(path)}, report={}, labels={},
+            restricted=False, reading={"geometry": geometry},
+        )  # fmt: skip
+        scan = scans.scan(path, geometry_of(study))
+        there = np.asarray(scan.facts["affine"]) @ [0, 0, 0, 1]
+        corners = {tuple(np.round(wanted @ [x, y, z, 1], 3)) for x in (0, 11) for y in (0, 9) for z in (0, 7)}
+        assert tuple(np.round(there, 3)) in corners
+    with pytest.raises(BadFile, match="sform and qform disagree"):
+        scans.scan(path)
