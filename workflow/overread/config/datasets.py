@@ -107,6 +107,15 @@ Questions = Annotated[
 ]
 
 
+class Boxes(Section):
+    """A file of boxes around findings on chest X-rays, in a published layout."""
+
+    path: FilePath
+    layout: Literal["vindr-cxr", "padchest-gr"] = Field(
+        description="vindr-cxr: annotations_*.csv, in pixels; padchest-gr: grounded_reports_*.json, in shares"
+    )
+
+
 class Expected(NamedTuple):
     """How large a data set is said to be."""
 
@@ -140,6 +149,9 @@ class DatasetSection(Section):
 
     questions: Questions
     substitutes: Substitutes = Substitutes()
+    boxes: Boxes | None = Field(
+        default=None, description="of chest X-rays: where findings lie, for edits of the lesion"
+    )
     restricted: bool = Field(
         default=True, description="reports and images may go only to loopback or to an attested endpoint"
     )
@@ -148,6 +160,8 @@ class DatasetSection(Section):
     def _questions_fit(self) -> Self:
         if isinstance(self.questions, GrammarQuestions) and not self.has_grammar:
             raise ValueError("questions of origin 'grammar' come with a phantom of modality mri only")
+        if self.boxes is not None and self.modality == "mri":
+            raise ValueError("boxes: are of chest X-rays; on MRI the tumour mask says where the lesion is")
         if isinstance(self.questions, FindingQuestions) and self.modality == "mri":
             raise ValueError("questions of origin 'findings' are about chest X-rays; the modality here is mri")
         if isinstance(self.questions, FindingQuestions) and not self.has_labels:
@@ -180,6 +194,11 @@ class DatasetSection(Section):
         return {}
 
     @property
+    def all_read(self) -> dict[str, str]:
+        """`also_read`, and the file of boxes."""
+        return {**self.also_read, **({} if self.boxes is None else {"boxes": self.boxes.path})}
+
+    @property
     def reading(self) -> dict[str, str]:
         """`Study.reading` of its studies: what the config says of files that don't say it themselves."""
         found = {}
@@ -201,7 +220,7 @@ class DatasetSection(Section):
     @property
     def places(self) -> dict[str, str]:
         """All that must be there before it can be read, by key."""
-        return self.also_read
+        return self.all_read
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -249,7 +268,7 @@ class Folder(DatasetSection):
 
     @property
     def places(self) -> dict[str, str]:
-        return {"root": self.root, **self.also_read}
+        return {"root": self.root, **self.all_read}
 
 
 def named(**paths: str | None) -> dict[str, str]:

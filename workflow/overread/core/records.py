@@ -45,6 +45,17 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Box(Record):
+    """A part of a radiograph that somebody marked as a finding."""
+
+    topic: str = Field(description="the finding, as the file of boxes calls it")
+    left: float
+    top: float
+    right: float
+    bottom: float
+    unit: Literal["pixels", "shares"] = Field(description="pixels of the file, or shares of its width and height")
+
+
 class Study(Record):
     """One examination of one patient.
 
@@ -68,6 +79,9 @@ class Study(Record):
         default_factory=dict,
         description="how its files are read where they don't say so themselves, by the config: `geometry` sform or "
         "qform; `label 1` and so on, what that number in the tumour mask means",
+    )
+    boxes: tuple[Box, ...] = Field(
+        default=(), description="of X-rays: where people marked findings on the frontal image"
     )
     restricted: bool = Field(description="may not leave this machine for an endpoint that the config does not attest")
     semi_synthetic: bool = Field(default=False, description="made by the phantom source: said wherever it is shown")
@@ -206,6 +220,9 @@ class Trial(Record):
     controls: dict[str, str] = Field(
         default_factory=dict, description="what else of the setting reaches the model beside the blocks, by name"
     )
+    boxes: tuple[Box, ...] = Field(
+        default=(), description="of X-rays: where people marked findings on the frontal image"
+    )
     restricted: bool = Field(description="may not leave this machine for an endpoint that the config does not attest")
 
     @model_validator(mode="after")
@@ -289,7 +306,9 @@ class _Schemas:
 
             text, texts = pa.string(), pa.map_(pa.string(), pa.string())
             block = pa.struct([("role", text), ("text", text), ("image", text), ("pixels", text)])
+            corners = [(name, pa.float64()) for name in ("left", "top", "right", "bottom")]
             special: dict[str, pa.DataType] = {
+                "boxes": pa.list_(pa.struct([("topic", text), *corners, ("unit", text)])),
                 "images": texts, "report": texts, "labels": texts, "attributes": texts, "reading": texts,
                 "controls": texts,
                 "blocks": pa.list_(block), "options": pa.list_(text), "dropped": pa.list_(text),

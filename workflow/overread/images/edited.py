@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,10 +17,12 @@ from overread.images.slices import Layout
 from overread.images.volume import BoolArray, FloatArray, Volume
 
 if TYPE_CHECKING:
+    from overread.core.records import Box
     from overread.edits.base import Below, EditSection, Place
     from overread.images.radiograph import Radiograph
 
 NO_LESION = "the study names no mask of a lesion"
+NO_BOX = "nobody marked a finding on the radiograph"
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,31 @@ def labels_found(tumour: Volume, volume: Volume, label: str | None) -> BoolArray
     found = on_grid(mask, tumour.affine, volume)
     if not found.any():
         raise NotEdited(f"the lesion lies outside of {volume.path.name}")
+    return found
+
+
+def boxed(boxes: Sequence[Box], shape: tuple[int, ...], label: str | None) -> BoolArray:
+    """(rows, columns) inside the boxes of a topic, or of all.
+
+    raises  NotEdited where there is none, or one reaches beyond the picture by more than a pixel
+    """
+    if not boxes:
+        raise NotEdited(NO_BOX)
+    wanted = [box for box in boxes if label is None or box.topic == label]
+    if not wanted:
+        topics = ", ".join(sorted({box.topic for box in boxes}))
+        raise NotEdited(f"the study has no box of {label!r}; its boxes are of {topics}")
+    rows, columns = shape
+    found = np.zeros(shape, dtype=np.bool_)
+    for box in wanted:
+        across, down = (columns, rows) if box.unit == "shares" else (1, 1)
+        left, right, top, bottom = box.left * across, box.right * across, box.top * down, box.bottom * down
+        if right > columns + 1 or bottom > rows + 1:
+            raise NotEdited(
+                f"a box of {box.topic} reaches to {right:g}, {bottom:g} in a picture of {columns} x {rows} pixels: was "
+                "it drawn on a file of another size?"
+            )
+        found[math.floor(top) : math.ceil(bottom), math.floor(left) : math.ceil(right)] = True
     return found
 
 

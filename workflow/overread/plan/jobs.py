@@ -77,7 +77,7 @@ class Jobs:
 
     def tables_of_source(self, dataset: str) -> list[str]:
         """The files that a data set's section names besides: labels, metadata, a CSV of reports. No folders."""
-        named = self.config.datasets[dataset].also_read.values()
+        named = self.config.datasets[dataset].all_read.values()
         return sorted(path for path in named if path is not None and os.path.isfile(path))
 
     def source_section(self, dataset: str) -> dict[str, Any]:

@@ -42,11 +42,14 @@ def read_command(
     """Read one row a study, also those that can't be used, with the reason."""
     from overread.core.errors import BadInput
     from overread.core.records import write_studies
+    from overread.sources.shared.boxes import with_boxes
     from overread.sources.shared.remarks import Remarks
 
     parsed = _parsed(section)
     told = Remarks()
     studies = parsed.read(dataset, folder, told)
+    if parsed.boxes is not None:
+        studies = with_boxes(studies, parsed.boxes, told)
     told.count_studies(studies)
     told.write(remarks, counts)
     for what, number in told.counts.items():

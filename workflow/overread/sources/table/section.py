@@ -119,7 +119,7 @@ class Table(DatasetSection):
 
     @property
     def places(self) -> dict[str, str]:
-        return {**self.also_read, "path": self.path}
+        return {**self.all_read, "path": self.path}
 
     @property
     def folders(self) -> tuple[str, ...]:
