@@ -194,6 +194,17 @@ class Catalogue:
         self.study(dataset, study)
         return list(self._pictures_by_study(dataset).get(study, ()))
 
+    def unedited(self, dataset: str, picture: Picture) -> Picture | None:
+        """The same picture without its edits; None if it has none, or no setting asked for it without."""
+        if picture.edit is None:
+            return None
+        same = [
+            one
+            for one in self.pictures(dataset, picture.study)
+            if one.edit is None and one.order == picture.order and picture.view.startswith(f"{one.view}.")
+        ]
+        return max(same, key=lambda one: len(one.view), default=None)
+
     def file(self, path: str) -> Path:
         """A file of the run's folder, by a path that is not a request's own.
 

@@ -7,6 +7,7 @@ resolved before that is asked, and followed out of those folders only where the 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from overread.sources.shared.paths import DataRoot
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.errors import NotThere
 from overread_viewer.radiographs import Radiographs
-from overread_viewer.volumes import Scan, Volumes, geometry_of
+from overread_viewer.volumes import Scan, Volumes, geometry_of, tag_of
 
 router = APIRouter()
 
@@ -55,6 +56,31 @@ def picture(request: Request, dataset: str, path: str) -> Response:
     catalogue = request.app.state.catalogue
     file = picture_file(catalogue, dataset, path)
     return _send_file(request, file, TYPES.get(file.suffix, OCTETS), catalogue.restricted(dataset))
+
+
+@router.get("/files/difference/{dataset}/{study}/{path:path}")
+def difference(request: Request, dataset: str, study: str, path: str) -> Response:
+    """What an edit changed in a picture: grey where nothing is, brighter or darker by half as much as it became."""
+    catalogue = request.app.state.catalogue
+    picture = next((one for one in catalogue.pictures(dataset, study) if one.path == path), None)
+    plain = catalogue.unedited(dataset, picture) if picture is not None else None
+    if picture is None or plain is None or picture.depth is not None:
+        raise NotThere(f"no picture {path!r} of {study} in {dataset} that is edited and that was shown as it is, too")
+    content = difference_of(*(picture_file(catalogue, dataset, one.path) for one in (plain, picture)))
+    return _send_bytes(request, content, tag_of(content), TYPES[".png"], catalogue.restricted(dataset))
+
+
+def difference_of(before: Path, after: Path) -> bytes:
+    """A PNG of two pictures of one size. NotThere if they are of two."""
+    import numpy as np
+    from PIL import Image
+
+    one, two = (np.asarray(Image.open(path).convert("L")).astype(np.int16) for path in (before, after))
+    if one.shape != two.shape:
+        raise NotThere(f"{before.name} and {after.name} are not of one size")
+    found = io.BytesIO()
+    Image.fromarray(np.clip(128 + (two - one) / 2, 0, 255).astype(np.uint8)).save(found, "PNG")
+    return found.getvalue()
 
 
 @router.get("/files/facts/picture/{dataset}/{path:path}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response as Page
 
 from overread.core.records import Block, Picture, Question, Response, Trial
+from overread.settings.edit import Edits
 from overread_viewer.catalogue import Catalogue
 from overread_viewer.errors import NotThere
 from overread_viewer.files import picture_url
@@ -28,6 +29,15 @@ ROLES = {
 
 
 @dataclass(frozen=True)
+class Edited:
+    """Of an edited picture: the edits in words, and where the picture as it is and the difference are, if known."""
+
+    words: str
+    before: str | None = None
+    difference: str | None = None
+
+
+@dataclass(frozen=True)
 class Part:
     """A block of the input. `differs`: whether the trial beside has another in its place."""
 
@@ -37,6 +47,7 @@ class Part:
     url: str | None = None
     picture: Picture | None = None
     volume: dict[str, Any] | None = None
+    edited: Edited | None = None
     differs: bool = False
 
 
@@ -207,8 +218,20 @@ def _parts(catalogue: Catalogue, question: Question, trial: Trial, other: Trial 
         place = counts[block.role] = counts.get(block.role, -1) + 1
         beside = theirs.get(block.role, [])
         differs = other is not None and (place >= len(beside) or not _same(block, beside[place]))
-        parts.append(_part(trial.dataset, question, block, named, differs))
+        part = _part(trial.dataset, question, block, named, differs)
+        parts.append(replace(part, edited=_edited(catalogue, trial, part.picture)))
     return parts
+
+
+def _edited(catalogue: Catalogue, trial: Trial, picture: Picture | None) -> Edited | None:
+    if picture is None or picture.edit is None:
+        return None
+    words = catalogue.spec["settings"][trial.setting][Edits].words()
+    plain = catalogue.unedited(trial.dataset, picture)
+    if plain is None or picture.depth is not None:
+        return Edited(words)
+    at = f"{quote(trial.dataset, safe='')}/{quote(picture.study, safe='')}/{quote(picture.path)}"
+    return Edited(words, picture_url(trial.dataset, plain.path), f"/files/difference/{at}")
 
 
 def _part(dataset: str, question: Question, block: Block, named: dict[str, Picture], differs: bool) -> Part:
@@ -224,7 +247,7 @@ def _part(dataset: str, question: Question, block: Block, named: dict[str, Pictu
         name = picture.name if picture else "black volume"
         series = {"name": name, "url": url, "facts": facts}
         volume = {"images": [], "series": [series], "first": [name], "masks": [], "labels": {}, "slices": []}
-    return Part("image", [], url, picture, volume, differs)
+    return Part("image", [], url, picture, volume, differs=differs)
 
 
 def _by_role(trial: Trial) -> dict[str, list[Block]]:
