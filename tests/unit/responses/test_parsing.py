@@ -227,3 +227,26 @@ def test_an_explicit_answer_is_found_after_any_words(place: int, before: list[st
     """Unless a word of doubt stands in its own sentence, a final phrase wins over whatever came before."""
     said = style.format(n=place + 1, t=LOBES[place])
     assert parse(f"{' '.join(before)}.\nFinal answer: {said}.", LOBES, listed=True) == ("answered", place)
+
+
+TAKEN_BACK = [
+    ("Yes. Actually, no.", None), ("No. Sorry, yes.", None), ("Yes, on second thought, no.", None),
+    ("The answer is yes. Wait, no.", None), ("Yes... I mean no", None), ("No. I change my answer to yes.", None),
+    ("Yes. On closer inspection, it is no.", None), ("No. Let me reconsider that: yes.", None),
+    ("Yes, actually.", 0), ("Yes. Actually, yes.", 0), ("No, actually there is no effusion.", 1),
+    ("Yes, in fact a large one.", 0), ("Actually, no: the answer is yes.", 0), ("I was wrong before. Yes.", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place"), TAKEN_BACK)
+def test_an_answer_that_is_taken_back_is_none(text: str, place: int | None) -> None:
+    assert parse(text, ["yes", "no"], listed=False) == (("unparsed", None) if place is None else ("answered", place))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("2. Actually, 3.", None), ("1 or rather 2", None), ("The answer is 1. Sorry, the answer is 4.", 3)],
+)  # fmt: skip
+def test_a_number_that_is_taken_back_is_none(text: str, place: int | None) -> None:
+    found = parse(text, ["left", "right", "both", "none"], listed=True)
+    assert found == (("unparsed", None) if place is None else ("answered", place))

@@ -73,6 +73,17 @@ _NEXT_TURN = re.compile(
 _SET_OFF = re.compile(r"\s*(?:[,;!]|\.(?!\s*\d)|-\s|\n)")
 _ALSO = re.compile(r"[\s,;.:-]*(?:but|and|yet|or|also|however)?\s*")
 _BECAUSE = re.compile(r"\s*,?\s+(?:because|since|as|given|due)\b")
+_TAKES_BACK = re.compile(
+    r"""\b(?: actually | in\s+fact | sorry | (?:oh|hm+|no)?[\s,]*wait | oops | correction | scratch\s+that | apologies
+      | on\s+(?:second|further|closer|reflection|re-?examination|re-?inspection)
+        (?:\s+(?:thoughts?|look|inspection|review))?
+      | (?:after|upon)\s+(?:re-?consider\w*|re-?think\w*|further\s+thought|reflection|a\s+closer\s+look)
+      | i\s+mean | or\s+rather | make\s+that | my\s+mistake | i\s+(?:was|am|stand)\s+(?:wrong|mistaken|corrected)
+      | let\s+me\s+(?:correct|rephrase|reconsider|revise|re-?think)(?:\s+(?:that|this|myself|my\s+answer))?
+      | (?:i\s+)?chang(?:e|ed|ing)\s+my\s+(?:answer|mind)(?:\s+to)? )\b
+    [\s,;:.!-]*(?:(?:it\s+is|it's|that\s+is|that's|the\s+answer\s+is|i\s+think(?:\s+it\s+is)?|it\s+should\s+be)\s+)?""",
+    re.VERBOSE,
+)
 _LABEL = re.compile(r"(?P<label>[^:?\n]{1,60})[:?]\s*")
 _DENYING_LABEL = re.compile(
     r"\b(?:not|no|un\w+|in\w+|less|least|exclu\w+|ruled?|wrong|false|against|differential|other|versus|vs|alternative|options?)\b"
@@ -114,13 +125,28 @@ def _answer(said: str, options: Options) -> int | None:
     if verdict is None or verdict == "cut off":
         return None
     text = plain(rest)
-    stated = [named.place for _, named in sorted(_stated(text, options), key=lambda each: each[0])]
+    last = max(_stated(text, options), key=lambda each: each[0], default=None)
     if isinstance(verdict, int):
-        return verdict if not stated or stated[-1] == verdict else None
-    if stated:
-        return stated[-1]
-    places = {named.place for named in _whole(text, options)}
-    return places.pop() if len(places) == 1 else None
+        place: int | None = verdict if last is None or last[1].place == verdict else None
+    elif last is not None:
+        place = last[1].place
+    else:
+        places = {named.place for named in _whole(text, options)}
+        place = places.pop() if len(places) == 1 else None
+    begun = 0 if last is None else last[0]
+    return None if place is None or _taken_back(text, begun, place, options) else place
+
+
+def _taken_back(text: str, begun: int, place: int, options: Options) -> bool:
+    """Whether another option follows on words that take an answer back: "Yes. Actually, no."
+
+    Which of the two is meant is not for us to say: such a text is unparsed.
+    """
+    for cue in _TAKES_BACK.finditer(text, begun):
+        named = options.at(text, cue.end())
+        if named is not None and named.place not in (None, place):
+            return True
+    return False
 
 
 def _stated(text: str, options: Options) -> Iterator[tuple[int, Named]]:
