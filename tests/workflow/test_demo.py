@@ -121,11 +121,17 @@ def test_the_image_dependence_of_tiny_reader_stands_after_adjustment_and_tiny_bl
     assert number(demo, "significance", "p_holm", model="tiny-reader", **found) < 0.01
 
 
-def test_without_a_measured_floor_there_is_no_p_of_reacting(demo: Path):
-    """Only tiny-reader is asked twice."""
-    tested = {(row["model"], row["floor_basis"], row["p"] != "") for row in rows(demo, "significance")}
-    assert {model for model, basis, _ in tested if basis == "measured"} == {"tiny-reader"}
-    assert all((basis == "measured") == has_p for _, basis, has_p in tested)
+def test_every_swap_without_a_report_has_a_floor_and_without_one_there_is_no_p_of_reacting(demo: Path):
+    """The placebo is run without the report; with it, only tiny-reader is asked twice."""
+    tested = {
+        (row["model"], row["comparison"], row["floor_basis"], row["p"] != "") for row in rows(demo, "significance")
+    }
+    assert all((basis == "measured") == has_p for *_, basis, has_p in tested)
+    measured = {(model, comparison) for model, comparison, basis, _ in tested if basis == "measured"}
+    asked = {(model, comparison) for model, comparison, *_ in tested}
+    beside = {one for one in asked if one[1] == "swap-with-report"}
+    assert measured & beside == {("tiny-reader", "swap-with-report")} < beside
+    assert {one for one in asked if one[1] in ("image-swap", "swap-without-report")} <= measured
 
 
 def test_the_verdicts_are_what_the_readers_were_made_to_be(demo: Path):

@@ -30,8 +30,9 @@ LIGHT = {
     "_yaml",
 }
 """What reading the Snakefile may load that Snakemake alone has not: the packages, and what checks the config."""
-MOST_TIMES = 2.0
-"""What it may cost, with planning the demo, as a multiple of Snakemake with an empty file. Measured: 1.35."""
+MOST_TIMES = 3.0
+"""What it may cost, with planning the demo, as a multiple of Snakemake with an empty file. Measured: 1.6, and 2.2
+beside other tests."""
 
 READ = """
 import json, sys

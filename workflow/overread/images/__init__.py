@@ -57,8 +57,8 @@ def _rendered(
 ) -> Iterator[Picture]:
     from overread.core.records import Picture
     from overread.edits.base import NotEdited
-    from overread.images.files import StudyFiles
-    from overread.images.render import pixel_hash, write_png
+    from overread.images.files import MASKS, StudyFiles
+    from overread.images.render import pixel_hash, suspicions, write_png
     from overread.images.volume_file import SUFFIX, VolumePicture, write_volume
 
     files = StudyFiles(study, views.values(), whole=[view for name, view in views.items() if edits.get(name)])
@@ -74,6 +74,7 @@ def _rendered(
             continue
         for order, (shown, about) in enumerate(rendered):
             place = folder / "pictures" / f"{name}-{order}"
+            suspect: list[str] = []
             if isinstance(shown, VolumePicture):
                 path = place.with_name(f"{place.name}{SUFFIX}")
                 write_volume(shown, path)
@@ -82,6 +83,8 @@ def _rendered(
                 path = place.with_name(f"{place.name}.png")
                 write_png(shown, path)
                 facts = {"pixels": pixel_hash(shown), "width": shown.width, "height": shown.height}
+                if about.get("series") not in MASKS and about.get("caption") != "after":  # a stack ends in black slices
+                    suspect = suspicions(shown)
             row = {
                 "study": study.study,
                 "view": name,
@@ -91,8 +94,8 @@ def _rendered(
                 **about,
                 "edit": edits_as_text(changes) if changes else None,
             }
-            if about.get("chosen_by") is not None and view.takes_tumour:
-                row["doubt"] = "; ".join(files.doubts) or None
+            doubts = list(files.doubts) if about.get("chosen_by") is not None and view.takes_tumour else []
+            row["doubt"] = "; ".join([*doubts, *suspect]) or None
             yield Picture.model_validate(row)
         left_out.extend({"view": name, "series": series, "reason": why} for series, why in files.left_out)
         files.left_out.clear()

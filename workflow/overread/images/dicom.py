@@ -23,6 +23,9 @@ from overread.images.kinds import ENOUGH, file_problem, kind_of
 DEFLATED = "1.2.840.10008.1.2.1.99"
 """The transfer syntax that packs the whole file: a small file can unpack to any size, before any header is seen."""
 
+LOSSY_JPEG = ("1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.51")
+"""JPEG baseline and extended: processes of 8 and of 12 bits."""
+
 LARGEST_FILE = 2**31
 MOST_FILES = 4096
 """In the folder of a series: a long dynamic series has a thousand slices, and each file costs a look at its header."""
@@ -131,9 +134,15 @@ def rescale_of(dataset: Any) -> tuple[float, float] | None:
 
 
 def _pydicom_decodes(dataset: Any) -> bool:
+    """Whether a decoder is there for the compression, and for so many bits: Pillow has JPEG of 8 bits alone."""
     from pydicom.pixels.decoders.base import get_decoder
 
-    return bool(get_decoder(dataset.file_meta.TransferSyntaxUID).is_available)
+    syntax = dataset.file_meta.TransferSyntaxUID
+    decoder = get_decoder(syntax)
+    only_pillow = set(decoder.available_plugins) <= {"pillow"}
+    if str(syntax) in LOSSY_JPEG and only_pillow and int(dataset.get("BitsStored") or 8) > 8:
+        return False
+    return bool(decoder.is_available)
 
 
 def _by_gdcm(path: Path, dataset: Any) -> StoredArray:

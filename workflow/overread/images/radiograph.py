@@ -27,6 +27,9 @@ LARGEST_PICTURE = 50_000_000
 
 EXIF_ORIENTATION = 0x0112
 
+OUTER = 0.5
+"""Per cent of the pixels at either end that may be a marker or dead elements."""
+
 MORE_BITS = "more than 8 bits, as stored"
 
 Grey = npt.NDArray[np.float32]
@@ -94,20 +97,21 @@ def read_values(path: Path) -> DetectorValues:
         values, note = _picture_values(path, kind)
         if values.dtype == np.uint8:
             return DetectorValues(np.asarray(values), 0.0, 255.0, False, f"{kind}, {note}")
-        low, high = _extremes(path, values)
+        low, high, _ = _range(path, values)
         return DetectorValues(np.asarray(values, dtype=np.float32), low, high, False, f"{kind}, {note}")
     with explained(path):
         dataset, stored, padding = _grey_dicom(path)
         values, note = _rescaled(dataset, stored)
         note = f"DICOM, {int(dataset.BitsStored)} bits, {note}"
         if dataset.get("VOILUTSequence"):
-            values, note = _looked_up(dataset.VOILUTSequence[0], values), f"{note}, VOI lookup table"
+            values, looked_up = _looked_up(dataset.VOILUTSequence[0], values)
+            note = f"{note}, {looked_up}"
             low, high = 0.0, 1.0
         elif dataset.get("WindowCenter") is not None and dataset.get("WindowWidth") is not None:
             note = f"{note}, {_windowed(path, dataset, values)[1]}"
             low, high = _ends(dataset)
         else:
-            low, high = _extremes(path, values if padding is None else values[~padding])
+            low, high, _ = _range(path, values if padding is None else values[~padding])
         inverted = dataset.PhotometricInterpretation == "MONOCHROME1"
         if padding is not None:
             values = values.copy()
@@ -153,9 +157,9 @@ def _picture(path: Path, kind: str) -> Radiograph:
     values, note = _picture_values(path, kind)
     if values.dtype == np.uint8:
         return Radiograph(np.asarray(values), f"{kind}, {note}")
-    low, high = _extremes(path, values)
+    low, high, which = _range(path, values)
     turned = note.removeprefix(MORE_BITS)
-    return Radiograph(_share(values, low, high), f"{kind}, {low:g} black to {high:g} white (its extremes){turned}")
+    return Radiograph(_share(values, low, high), f"{kind}, {low:g} black to {high:g} white ({which}){turned}")
 
 
 def _picture_values(path: Path, kind: str) -> tuple[npt.NDArray[Any], str]:
@@ -203,8 +207,23 @@ def _check_size(path: Path, width: int, height: int) -> None:
         raise BadFile(f"{path}: {width} x {height} pixels are too many for a radiograph")
 
 
+def _range(path: Path, values: npt.NDArray[Any]) -> tuple[float, float, str]:
+    """What is shown black and white where the file does not say: its extremes, since few detectors use all their bits.
+
+    A few pixels far beyond all others - a burnt-in marker, a dead element - would leave the rest in a few grey levels.
+    Where they take more than three quarters of the range, the ends are percentiles; what lies beyond is black or white.
+    """
+    low, high = _extremes(path, values)
+    inner = np.percentile(values, (OUTER, 100 - OUTER))
+    if not inner[0] < inner[1] or inner[1] - inner[0] >= (high - low) / 4:
+        return low, high, "its extremes"
+    beyond = int(np.count_nonzero((values < inner[0]) | (values > inner[1])))
+    which = f"percentiles {OUTER:g} and {100 - OUTER:g}: {beyond} pixels from {low:g} to {high:g} lie beyond"
+    return float(inner[0]), float(inner[1]), which
+
+
 def _extremes(path: Path, values: npt.NDArray[Any]) -> tuple[float, float]:
-    """Few detectors use the whole of their 16 bits, so the extremes are shown black and white."""
+    """The least and the greatest value. BadFile where there is nothing between them."""
     if values.size == 0:
         raise BadFile(f"{path}: only padding; there is nothing to see")
     low, high = float(values.min()), float(values.max())
@@ -267,15 +286,17 @@ def _rescaled(dataset: Any, stored: npt.NDArray[Any]) -> tuple[Grey, str]:
 def _voi(path: Path, dataset: Any, values: Grey, padding: npt.NDArray[np.bool_] | None) -> tuple[Grey, str]:
     """0 (least) to 1 (most) of what is of interest, and which rule said what that is."""
     if dataset.get("VOILUTSequence"):
-        return _looked_up(dataset.VOILUTSequence[0], values), "VOI lookup table"
+        return _looked_up(dataset.VOILUTSequence[0], values)
     if dataset.get("WindowCenter") is not None and dataset.get("WindowWidth") is not None:
         return _windowed(path, dataset, values)
-    low, high = _extremes(path, values if padding is None else values[~padding])
-    return _share(values, low, high), f"no window: {low:g} to {high:g} (its extremes)"
+    low, high, which = _range(path, values if padding is None else values[~padding])
+    return _share(values, low, high), f"no window: {low:g} to {high:g} ({which})"
 
 
-def _looked_up(item: Any, values: Grey) -> Grey:
+def _looked_up(item: Any, values: Grey) -> tuple[Grey, str]:
     """PS3.3 C.11.2.1.1. Values below the table take its first entry, those above its last.
+
+    Agfa's and others' files say 16 bits of entries that have 12: white is then the greatest entry, which is told.
 
     pydicom's own function cuts the index to the width of an entry before it looks for the end of the table, so that
     values far above an 8-bit table start again from its beginning.
@@ -287,7 +308,13 @@ def _looked_up(item: Any, values: Grey) -> Grey:
     if table.size < entries:
         raise ValueError(f"a lookup table of {table.size} entries that says it has {entries}")
     places = np.clip(np.rint(values).astype(np.int64) - first, 0, entries - 1)
-    return np.asarray(table[places], dtype=np.float32) / np.float32(2**bits - 1)
+    white, note, most = 2**bits - 1, "VOI lookup table", int(table[:entries].max())
+    if 0 < most < 2 ** (bits - 1):
+        white, note = (
+            most,
+            f"VOI lookup table (no entry uses the {bits} bits that it names: the greatest, {most}, is white)",
+        )
+    return np.asarray(table[places], dtype=np.float32) / np.float32(white), note
 
 
 def _windowed(path: Path, dataset: Any, values: Grey) -> tuple[Grey, str]:
@@ -313,9 +340,19 @@ def _padding(dataset: Any, stored: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | 
     value = dataset.get("PixelPaddingValue")
     if value is None:
         return None
-    ends = sorted((int(value), int(dataset.get("PixelPaddingRangeLimit", value))))
+    ends = sorted(_as_pixel(dataset, int(one)) for one in (value, dataset.get("PixelPaddingRangeLimit", value)))
     padding = (stored >= ends[0]) & (stored <= ends[1])
     return padding if padding.any() else None
+
+
+def _as_pixel(dataset: Any, value: int) -> int:
+    """A padding value as the pixels have it: some files write it without a sign where the pixels have one, or with one
+    where they have none. The bits are the same.
+    """
+    bits = int(dataset.BitsAllocated)
+    if int(dataset.get("PixelRepresentation") or 0) == 1:
+        return value - 2**bits if value >= 2 ** (bits - 1) else value
+    return value + 2**bits if value < 0 else value
 
 
 def _spacing(dataset: Any) -> tuple[float, float]:

@@ -117,3 +117,25 @@ def write_png(image: Image.Image, path: Path) -> None:
     """A PNG without metadata, always with the same compression."""
     with replacing(path) as temporary:
         image.save(temporary, format="PNG", compress_level=COMPRESSION)
+
+
+DARK, BRIGHT = 8, 247
+NEARLY_ALL = 0.995
+LONGEST = 3
+"""Times the shorter edge from which on a picture is no likely shape of a scan."""
+
+
+def suspicions(picture: Image.Image) -> list[str]:
+    """Why a person should look at a picture before it is believed: a last check, whatever went before."""
+    grey = np.asarray(picture.convert("L"))
+    levels, edges = len(np.unique(grey)), sorted(picture.size)
+    found = []
+    if float((grey <= DARK).mean()) >= NEARLY_ALL:
+        found.append("nearly all of it is black")
+    elif float((grey >= BRIGHT).mean()) >= NEARLY_ALL:
+        found.append("nearly all of it is white")
+    if levels <= 2:
+        found.append(f"it has {levels} grey level{'s' if levels > 1 else ''} only")
+    if edges[1] > LONGEST * edges[0]:
+        found.append(f"{picture.width} x {picture.height} pixels: one edge is more than {LONGEST} times the other")
+    return found

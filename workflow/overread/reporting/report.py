@@ -21,7 +21,8 @@ import yaml
 
 from overread.core.errors import BadInput
 from overread.core.inputs import regular
-from overread.core.records import Study, read_columns, replacing
+from overread.core.records import Picture, Study, read_columns, replacing
+from overread.images.index import reasons as left_out_reasons
 from overread.reporting import presented, presented_audit, presented_human, words
 from overread.reporting.brief import in_brief
 from overread.reporting.conclusion import summary
@@ -201,6 +202,10 @@ class _Source:
     numbers: Row
     rejected: tuple[tuple[str, int], ...]
     unusable: int
+    not_shown: tuple[tuple[str, int], ...]
+    """Views, with their edits, that could not be shown of a study that is used otherwise: why, and how often."""
+    doubted: tuple[tuple[str, int], ...]
+    """Pictures that a person should look at: why, and how many."""
 
     @property
     def data(self) -> Data:
@@ -224,7 +229,26 @@ def _source(results: Path, name: str, spec: Mapping[str, Any], table: list[Row])
         numbers=numbers,
         rejected=tuple(sorted(reasons.items(), key=lambda one: (-one[1], one[0]))),
         unusable=sum(reasons.values()),
+        not_shown=_counted(_not_shown(results / name / "pictures_left_out.csv"), restricted),
+        doubted=_counted(_doubted(results / name / "images.parquet"), restricted),
     )
+
+
+def _counted(reasons: Counter[str], restricted: bool) -> tuple[tuple[str, int], ...]:
+    """The most frequent first; of restricted data their number alone, since a reason may tell of a patient."""
+    if restricted:
+        return (("", reasons.total()),) if reasons else ()
+    return tuple(sorted(reasons.items(), key=lambda one: (-one[1], one[0])))
+
+
+def _not_shown(path: Path) -> Counter[str]:
+    return Counter(left_out_reasons(path).values()) if path.exists() else Counter()
+
+
+def _doubted(path: Path) -> Counter[str]:
+    if not path.exists():
+        return Counter()
+    return Counter(one for one in read_columns(path, Picture, ["doubt"])["doubt"].to_pylist() if one)
 
 
 def _rejected(path: Path, column: str) -> Counter[str]:

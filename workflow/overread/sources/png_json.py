@@ -78,6 +78,7 @@ class PngJson(Folder):
         self, dataset: str, study: str, reports: list[tuple[Path, Mapping[str, Any]]], root: Any, remarks: Remarks
     ) -> Study:
         from overread.core.records import Study
+        from overread.sources.shared.blank import filled
         from overread.sources.shared.image_files import radiograph_problem
         from overread.sources.shared.labels import in_words
 
@@ -86,7 +87,7 @@ class PngJson(Folder):
         no_image = root.problem(image) or radiograph_problem(image, ("PNG",))
         labels, bad_labels = in_words(_labels(content)) if self.labels else ({}, None)
         sections = _sections(content)
-        patient = _text(content.get("patient"))
+        patient = filled(_text(content.get("patient")))
         problems = {
             "studies with two reports": f"{len(reports)} reports of this name; keep one" if len(reports) > 1 else None,
             "studies without a patient": None if patient else "no patient",

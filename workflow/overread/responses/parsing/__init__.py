@@ -125,9 +125,9 @@ def _answer(said: str, options: Options) -> int | None:
     if verdict is None or verdict == "cut off":
         return None
     text = plain(rest)
-    last = max(_stated(text, options), key=lambda each: each[0], default=None)
+    last = next(iter(sorted(_stated(text, options), key=lambda each: each[0])[-1:]), None)
     if isinstance(verdict, int):
-        place: int | None = verdict if last is None or last[1].place == verdict else None
+        place = verdict if last is None or last[1].place == verdict else None
     elif last is not None:
         place = last[1].place
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from overread.sources.shared.blank import filled
+
 LABELS = {1.0: "positive", 0.0: "negative", -1.0: "uncertain"}
 """As the CheXpert labeller writes them; blank is not mentioned."""
 
@@ -15,7 +17,7 @@ def in_words(values: Mapping[str, str | None]) -> tuple[dict[str, str], str | No
     """
     named: dict[str, str] = {}
     for name, value in values.items():
-        if value is None or not value.strip() or value.strip().lower() in ("nan", "null"):
+        if value is None or not filled(value):
             continue
         text = value.strip().lower()
         try:

@@ -22,6 +22,7 @@ from overread.images.dicom import files_in
 from overread.images.dicom_series import is_series, series_of
 from overread.images.header import BadFile
 from overread.images.volume import read_header
+from overread.sources.shared.blank import filled, says_nothing
 from overread.sources.shared.image_files import radiograph_problem
 from overread.sources.shared.labels import in_words
 from overread.sources.shared.paths import DataRoot
@@ -58,7 +59,7 @@ def _rows(section: Table, path: Path, remarks: Remarks) -> dict[str, list[Row]]:
     needed = [name for name in (*named, *section.images.values(), *section.labels.values()) if name is not None]
     found: dict[str, list[Row]] = {}
     for row in read_rows(path, dict.fromkeys(needed), None):
-        study = row.cells[columns.study]
+        study = filled(row.cells[columns.study])
         modality = row.cells[columns.modality].lower() if columns.modality is not None else section.modality
         why = row.problem
         if why is None and _ID.fullmatch(study) is None:
@@ -85,7 +86,9 @@ def _study(dataset: str, section: Table, study: str, rows: list[Row], root: Data
     images, unusable = _images(section, row, root)
     labels, bad_labels = _labels(section, row)
     sections = _sections(section, row)
-    patient = row.cells[section.columns.patient]
+    patient = filled(row.cells[section.columns.patient])
+    if says_nothing(row.cells[section.columns.patient]):
+        remarks.count("patients given as nan, NA, null or the like")
     places = ", ".join(str(one.number) for one in rows)
     no_image = None
     if section.modality == "xray" and "frontal" not in images:
@@ -131,7 +134,7 @@ def _images(section: Table, row: Row, root: DataRoot) -> tuple[dict[str, Path], 
     images: dict[str, Path] = {}
     unusable: dict[str, str] = {}
     for name, column in section.images.items():
-        if not row.cells[column]:
+        if not filled(row.cells[column]):
             continue
         path, problem = root.locate(row.cells[column])
         if path is not None and problem is None:
@@ -169,18 +172,21 @@ def _labels(section: Table, row: Row) -> tuple[dict[str, str], str | None]:
     cells = {topic: row.cells[column] for topic, column in section.labels.items()}
     findings = {topic: text for topic, text in cells.items() if section.modality == "xray" and topic in FINDINGS}
     labels, problem = in_words(findings)
-    return labels | {topic: text for topic, text in cells.items() if text and topic not in findings}, problem
+    others = {topic: filled(text, free_text=True) for topic, text in cells.items() if topic not in findings}
+    return labels | {topic: text for topic, text in others.items() if text}, problem
 
 
 def _sections(section: Table, row: Row) -> Sections:
     """The report as far as the config names its columns, line breaks gone."""
     columns = section.columns
     if columns.report is not None:
-        found = find_sections(row.cells[columns.report])
-        blank = "the report is blank" if not row.cells[columns.report] else None
+        report = filled(row.cells[columns.report], free_text=True)
+        found = find_sections(report)
+        blank = "the report is blank" if not report else None
         return Sections(_flat(found.findings), _flat(found.impression), blank or found.problem)
     parts = {"findings": columns.findings, "impression": columns.impression}
-    return Sections(**{name: _flat(row.cells[column]) for name, column in parts.items() if column is not None})
+    texts = {name: row.cells[column] for name, column in parts.items() if column is not None}
+    return Sections(**{name: _flat(filled(text, free_text=True)) for name, text in texts.items()})
 
 
 def _flat(text: str) -> str:
