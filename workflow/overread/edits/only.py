@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from overread.edits.base import EditSection
+from overread.edits.base import EditSection, widened
+from overread.edits.shared.region import bounds
 
 if TYPE_CHECKING:
     from overread.edits.base import Below, FloatArray, Place, Scene
@@ -37,8 +38,11 @@ class Only(EditSection):
         key = (self, below)
         if key not in scene.kept:
             lesion = scene.find(None)
-            distance = distance_transform_edt(~lesion, sampling=scene.spacing)
-            keep = np.clip(1 - distance / self.feather, 0, 1) if self.feather else lesion.astype(np.float64)
+            margins = tuple(int(np.ceil(step)) + 1 for step in scene.steps(self.feather))
+            near = widened(bounds(lesion), margins, scene.shape)
+            keep = np.zeros(scene.shape)
+            distance = distance_transform_edt(~lesion[near], sampling=scene.spacing)
+            keep[near] = np.clip(1 - distance / self.feather, 0, 1) if self.feather else lesion[near]
             organ = np.ones(scene.shape, dtype=np.bool_) if scene.organ is None else scene.organ
             healthy = organ & ~lesion
             level = float(np.median(below(scene.everything)[healthy])) if healthy.any() else scene.low
