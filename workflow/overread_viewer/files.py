@@ -75,7 +75,7 @@ def difference_of(before: Path, after: Path) -> bytes:
     import numpy as np
     from PIL import Image
 
-    one, two = (np.asarray(Image.open(path).convert("L")).astype(np.int16) for path in (before, after))
+    one, two = (np.asarray(Image.open(regular(path)).convert("L")).astype(np.int16) for path in (before, after))
     if one.shape != two.shape:
         raise NotThere(f"{before.name} and {after.name} are not of one size")
     found = io.BytesIO()

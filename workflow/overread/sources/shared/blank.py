@@ -9,7 +9,7 @@ from __future__ import annotations
 WRITTEN_BY_SOFTWARE = frozenset(
     {"nan", "-nan", "<na>", "nat", "null", "(null)", "#n/a", "#na", "#null!", "\\n", "1.#qnan", "-1.#ind"}
 )
-WORDS = WRITTEN_BY_SOFTWARE | {"na", "n/a", "n.a.", "none", "nil", "missing"}
+WORDS = WRITTEN_BY_SOFTWARE | {"na", "n/a", "n.a.", "none", "nil"}
 
 
 def filled(cell: str | None, *, free_text: bool = False) -> str:

@@ -59,7 +59,7 @@ def _rows(section: Table, path: Path, remarks: Remarks) -> dict[str, list[Row]]:
     needed = [name for name in (*named, *section.images.values(), *section.labels.values()) if name is not None]
     found: dict[str, list[Row]] = {}
     for row in read_rows(path, dict.fromkeys(needed), None):
-        study = filled(row.cells[columns.study])
+        study = filled(row.cells[columns.study], free_text=True)
         modality = row.cells[columns.modality].lower() if columns.modality is not None else section.modality
         why = row.problem
         if why is None and _ID.fullmatch(study) is None:
