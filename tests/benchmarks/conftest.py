@@ -1,10 +1,10 @@
 """Speed, as ratios: each piece of work against the alternative, in turns within one run, and one table at the end.
 
     make bench            everything, at the sizes that are quoted
-    make bench QUICK=1    smaller, fewer rounds: whether a ratio has fallen by half
+    make bench QUICK=1    smaller, one round: whether each bench still runs
 
-Machines are shared and noisy, so no number of seconds is asserted. A ratio is held to half of what was measured when
-its bench was written.
+Machines are shared and noisy, so no number of seconds is asserted. At full size a ratio is held to half of what was
+measured when its bench was written; one round of a small piece of work proves no ratio.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Bench:
         """Seconds that were taken elsewhere: of processes of their own, or beside what can be worked out."""
         row = Row(work, clock, ours, peer_name, peer, limit)
         ROWS.append(row)
-        assert row.ratio >= expected / 2, f"{work}: {row.ratio:.2f} times {peer_name}; it was {expected:.2f}"
+        assert QUICK or row.ratio >= expected / 2, f"{work}: {row.ratio:.2f} times {peer_name}; it was {expected:.2f}"
         return row
 
 

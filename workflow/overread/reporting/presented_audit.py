@@ -223,7 +223,7 @@ def grounding(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented
         (Column("Control erased"), percent("flips_control")),
         (Column("Grounding, points"), signed("grounding")),
         (Column(f"{level} interval"), between("low", "high")),
-        (Column("p"), text("p")),
+        (Column("p, one-sided"), _p("p")),
         (Column("Answers"), whole("triples")),
         (Column("Patients"), whole("patients")),
     ]
@@ -240,7 +240,7 @@ def sight(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
         (Column("Correct %"), percent("accuracy")),
         (Column(f"{level} interval"), between("low", "high")),
         (Column("Chance %"), percent("chance")),
-        (Column("p"), text("p")),
+        (Column("p, one-sided"), _p("p")),
         (Column("Sees", False), text("sees")),
         (Column("Questions"), whole("questions")),
         (Column("Patients"), whole("patients")),
