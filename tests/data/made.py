@@ -1,7 +1,7 @@
 """A small results folder for tests: every file of a run up to the responses, made in memory by seed.
 
 Two datasets, `mri` (four options) and `xray` (yes or no, with reports); three models, one of which gives no
-log-probabilities; nineteen settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
+log-probabilities; twenty-three settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
 
     spec = make_results(tmp_path / "results" / "small")     # what `overread tables report` is given
     tables_spec(spec)                                       # its part that `overread tables make` is given
@@ -69,6 +69,14 @@ SETTINGS = {
         "erased-elsewhere": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "erase-control"}},
         "mirrored": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "mirror"}},
         "marks": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "mark", "drawn": "at-random"}},
+        **{
+            f"covered-{cell}": {
+                "images": "flair-axial",
+                "readout": "choice",
+                "edit": {"kind": "occlude", "grid": 2, "cell": cell},
+            }
+            for cell in range(4)
+        },
     },
     "xray": {
         "xray-report": {"images": "frontal", "report": "full", "readout": "yes-no"},
@@ -181,7 +189,7 @@ def _make_dataset(folder: Path, dataset: str, restricted: bool) -> None:
         labels={}, restricted=restricted, semi_synthetic=True, problem="the file is cut short",
     )  # fmt: skip
     write_studies([*studies, broken], folder / "studies.parquet")
-    write_pictures(pictures.values(), folder / "images.parquet")
+    write_pictures([*pictures.values(), *_covered(pictures, SETTINGS[dataset])], folder / "images.parquet")
     write_questions(questions, folder / "questions.jsonl")
     write_substitutes(substitutes.values(), folder / "substitutes.csv")
     rejected = f"study,patient,stage,reason\n{broken.study},{broken.patient},studies,{broken.problem}\n"
@@ -212,6 +220,20 @@ def _make_dataset(folder: Path, dataset: str, restricted: bool) -> None:
             for model in MODELS:
                 answers = [_answer(model, trial) for trial in trials]
                 write_responses(answers, folder / "responses" / model / name / f"run-{run}.parquet")
+
+
+def _covered(pictures: dict[str, Picture], settings: dict[str, dict[str, Any]]) -> list[Picture]:
+    """The records of pictures of which a cell is covered, with the share of the lesion that it hides."""
+    made = []
+    for place, picture in enumerate(pictures.values()):
+        for written in settings.values():
+            edit = written.get("edit") or {}
+            if edit.get("kind") == "occlude":
+                setting = Setting.model_validate(written)
+                hides = {place % 4: 0.75, (place + 1) % 4: 0.25}.get(edit["cell"], 0.0)
+                view = setting.view(setting[ImageAspect].images)
+                made.append(picture.model_copy(update={"view": view, "edit": json.dumps([edit]), "hides": hides}))
+    return made
 
 
 def _studies(folder: Path, dataset: str, restricted: bool) -> list[Study]:

@@ -307,7 +307,7 @@ def test_a_table_that_is_missing_cut_off_empty_or_something_else_is_bad_input(
         read(path)
     pq.write_table(pa.table({"study": ["s"], "colour": ["red"]}), path)
     whole = path.read_bytes()
-    with pytest.raises(BadInput, match=f"{path}: not a .* table: no column"):
+    with pytest.raises(BadInput, match=f"{path}: not a .* table of this version: no column"):
         read(path)
     for content in (whole[: len(whole) // 2], b"", b"PAR1", b"study,patient\ns,p\n", whole[:-4] + b"XXXX"):
         path.write_bytes(content)

@@ -247,7 +247,8 @@ def test_a_grid_s_cells_cover_the_picture_once() -> None:
     values = np.zeros((37, 53))
     scene = scene_of(values, values > 0, down=0, right=1)
     covered = sum(
-        edits({"kind": "occlude", "grid": 5, "cell": cell})[0].covered(scene).astype(int) for cell in range(25)
+        edits({"kind": "occlude", "grid": 5, "cell": cell})[0].covered(scene.height, scene.width).astype(int)
+        for cell in range(25)
     )
     assert (covered == 1).all()
 
@@ -268,3 +269,20 @@ def test_a_label_may_be_named(study: Study, tmp_path: Path) -> None:
     files = StudyFiles(study)
     with pytest.raises(NotEdited, match="no label 'ring': they are numbers, or core, oedema, enhancing"):
         files._lesion(files.volume("FLAIR"), "FLAIR", "ring")
+
+
+def test_the_cells_of_a_grid_hide_all_of_the_lesion_between_them(study: Study, tmp_path: Path) -> None:
+    """In the record of each picture: how much of the lesion that it shows lies under the box."""
+    views = TypeAdapter(dict[str, View]).validate_python(
+        {f"v{cell}": {"kind": "slice", "series": "FLAIR"} for cell in range(9)}
+        | {"plain": {"kind": "slice", "series": "FLAIR"}}
+    )
+    changes = {f"v{cell}": one("occlude", grid=3, cell=cell) for cell in range(9)}
+    pictures = render_study(study, views, tmp_path / "images" / study.study, edits=changes)
+    hides = {picture.view: picture.hides for picture in pictures}
+    assert hides.pop("plain") is None
+    assert sum(hides.values()) == pytest.approx(1) and max(hides.values()) > 0.3
+    healthy = small_brain.study(tmp_path / "healthy")
+    pictures = render_study(healthy, {"v": views["plain"].model_copy(update={"slice": "middle"})}, tmp_path / "h" / "s",
+                            edits={"v": one("occlude", grid=3, cell=4)})  # fmt: skip
+    assert [picture.hides for picture in pictures] == [None]

@@ -19,6 +19,7 @@ from overread.reporting.style import COLOURS, MARKERS, marks
 Rows = list[dict[str, object]]
 TABLES = (
     "accuracy", "flips", "findings", "layers", "curves", "modality", "effects", "positions", "margins", "own_label",
+    "occlusion",
 )  # fmt: skip
 
 

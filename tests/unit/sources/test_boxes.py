@@ -166,3 +166,13 @@ def test_what_can_not_be_erased_is_told_with_its_reason(
     )
     shown, told = pictures(radiograph(tmp_path).model_copy(update={"boxes": drawn}), tmp_path, edit)
     assert shown is None and why in told
+
+
+def test_a_covered_box_says_how_much_of_the_finding_it_hides(tmp_path: Path) -> None:
+    box = Box(topic="Mass", left=40, top=60, right=80, bottom=90, unit="pixels")
+    study = radiograph(tmp_path).model_copy(update={"boxes": (box,)})
+    views = TypeAdapter(dict[str, View]).validate_python({"v": {"kind": "frontal"}})
+    for covered, hides in (([0, 0, 0.3, 1], 0.5), ([0, 0, 1, 0.3], 0.0), ([0.2, 0.3, 0.5, 0.6], 1.0)):
+        made = TypeAdapter(tuple[Edit, ...]).validate_python([{"kind": "occlude", "box": covered}])
+        (picture,) = render_study(study, views, tmp_path / "images" / "a1", edits={"v": made})
+        assert picture.hides == pytest.approx(hides)

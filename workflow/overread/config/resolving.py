@@ -168,14 +168,17 @@ def _sweep(sweep: Any, where: str) -> tuple[str, list[Any]]:
         raise UnresolvableError(where, unknown("key", str(key), Setting.model_fields))
     values: list[Any] = []
     for value in written:
+        if isinstance(value, Mapping) and (spans := [key for key, one in value.items() if _is_range(one)]):
+            # `{kind: occlude, grid: 4, cell: 0..15}`: one for each number
+            if len(spans) > 1:
+                raise UnresolvableError(where, f"{value!r} has two ranges; give one")
+            values.extend({**value, spans[0]: number} for number in _numbers(str(value[spans[0]]), where))
+            continue
         span = _RANGE.fullmatch(value) if isinstance(value, str) else None
         if span is None:
             values.append(value)
             continue
-        first, last = int(span[2]), int(span[3])
-        if not first <= last < first + _LONGEST_SWEEP:
-            raise UnresolvableError(where, f"{value!r} must run upwards, over at most {_LONGEST_SWEEP} values")
-        values.extend(f"{span[1]}{number}" for number in range(first, last + 1))
+        values.extend(f"{span[1]}{number}" for number in _numbers(value, where))
     if not values:
         raise UnresolvableError(where, "the list is empty; give at least one value")
     names = [value_in_name(value) for value in values]
@@ -183,6 +186,21 @@ def _sweep(sweep: Any, where: str) -> tuple[str, list[Any]]:
     if twice is not None:
         raise UnresolvableError(where, f"{twice!r} stands twice")
     return str(key), values
+
+
+def _is_range(value: Any) -> bool:
+    span = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    return span is not None and not span[1]
+
+
+def _numbers(value: str, where: str) -> range:
+    """The numbers that `0..15` or `from-0..62` stands for."""
+    span = _RANGE.fullmatch(value)
+    assert span is not None
+    first, last = int(span[2]), int(span[3])
+    if not first <= last < first + _LONGEST_SWEEP:
+        raise UnresolvableError(where, f"{value!r} must run upwards, over at most {_LONGEST_SWEEP} values")
+    return range(first, last + 1)
 
 
 def value_in_name(value: Any) -> str:

@@ -39,6 +39,10 @@ def content_hash(content: object) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+class OtherColumns(BadInput):
+    """A file of records that lacks columns: an older version wrote it, or something else."""
+
+
 class Record(BaseModel):
     """A row. Frozen: a stage writes new records, it never edits those of the stage before."""
 
@@ -148,6 +152,9 @@ class Picture(Record):
     scaling: str | None = Field(default=None, description="which values are black and white, and how they were set")
     orientation: str | None = Field(default=None, description="where the patient's sides are, in DICOM's letters")
     edit: str | None = Field(default=None, description="the edits made of it, in their order, as JSON; none: as it is")
+    hides: float | None = Field(
+        default=None, description="of a picture with a box covered (edit `occlude`): what share of the lesion it hides"
+    )
     doubt: str | None = Field(default=None, description="why a person should look at it before it is believed")
 
 
@@ -314,7 +321,8 @@ class _Schemas:
                 "blocks": pa.list_(block), "options": pa.list_(text), "dropped": pa.list_(text),
                 "permutation": pa.list_(pa.int16()),
                 "logprobs": pa.list_(pa.float64()), "restricted": pa.bool_(), "semi_synthetic": pa.bool_(),
-                "seconds": pa.float64(), "position_mm": pa.float64(), "affine": pa.list_(pa.float64()),
+                "seconds": pa.float64(), "position_mm": pa.float64(), "hides": pa.float64(),
+                "affine": pa.list_(pa.float64()),
             }  # fmt: skip
             whole = {"run", "order", "width", "height", "depth", "slice_index", "answer", "choice"}
             whole |= {"prompt_tokens", "image_tokens", "completion_tokens"}
@@ -347,7 +355,10 @@ def read_columns(path: Path, kind: type[Record], columns: Sequence[str] | None =
         with pq.ParquetFile(regular(path)) as file:
             missing = [name for name in wanted if name not in file.schema_arrow.names]
             if missing:
-                raise BadInput(f"{path}: not a {kind.__name__} table: no column {', '.join(missing)}")
+                raise OtherColumns(
+                    f"{path}: not a {kind.__name__} table of this version: no column {', '.join(missing)}; run the "
+                    "workflow again"
+                )
             return file.read(wanted).select(wanted)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None

@@ -55,19 +55,19 @@ class Occlude(EditSection):
         row, column = divmod(self.cell, self.grid)
         return column / self.grid, row / self.grid, (column + 1) / self.grid, (row + 1) / self.grid
 
-    def covered(self, scene: Scene) -> BoolArray:
+    def covered(self, height: int, width: int) -> BoolArray:
         """(rows, columns) of the picture: those whose centres lie in the box. Cells of a grid share no pixel."""
         import numpy as np
 
         left, top, right, bottom = self.shares()
-        x, y = ((np.arange(n) + 0.5) / n for n in (scene.width, scene.height))
+        x, y = ((np.arange(n) + 0.5) / n for n in (width, height))
         return ((y >= top) & (y < bottom))[:, None] & ((x >= left) & (x < right))[None, :]
 
     def part(self, below: Below, place: Place, scene: Scene) -> FloatArray:
         import numpy as np
 
         values = below(place).copy()
-        hidden = np.broadcast_to(scene.across(self.covered(scene), place), values.shape)
+        hidden = np.broadcast_to(scene.across(self.covered(scene.height, scene.width), place), values.shape)
         values[hidden] = scene.low + self.grey * scene.range
         return values
 
@@ -75,5 +75,5 @@ class Occlude(EditSection):
         import numpy as np
 
         values = below(place).copy()
-        values[np.broadcast_to(scene.across(self.covered(scene), place), values.shape)] = 0
+        values[np.broadcast_to(scene.across(self.covered(scene.height, scene.width), place), values.shape)] = 0
         return values

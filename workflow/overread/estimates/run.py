@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from overread.config.human import HumanSubset
-from overread.core.records import read_questions
+from overread.core.records import Picture, read_columns, read_questions
 from overread.estimates import tables
 from overread.estimates.found import Found, all_found
 from overread.estimates.ratings import Ratings, ratings_frame
@@ -46,6 +46,16 @@ class Run:
     def sources(self) -> dict[str, Source]:
         """Studies and questions of each data set."""
         return {name: read_source(self.results / name) for name in sorted({cell.dataset for cell in self.spec.cells})}
+
+    @cached_property
+    def hidden(self) -> dict[str, dict[tuple[str, str], float]]:
+        """By data set, study and rendered view: the share of the lesion that a covered box hides."""
+        found: dict[str, dict[tuple[str, str], float]] = {}
+        for dataset in sorted({cell.dataset for cell in self.spec.cells}):
+            pictures = read_columns(self.results / dataset / "images.parquet", Picture, ["study", "view", "hides"])
+            rows = zip(*(pictures[name].to_pylist() for name in ("study", "view", "hides")), strict=True)
+            found[dataset] = {(study, view): hides for study, view, hides in rows if hides is not None}
+        return found
 
     @cached_property
     def ratings(self) -> Ratings:

@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
+
 from overread.core.errors import BadInput
 from overread.core.records import Geometry, Study
 from overread.edits.base import NotEdited
@@ -56,6 +58,9 @@ class StudyFiles:
         self._wanted: list[tuple[Plane, SliceChoice]] = []
         self._wanted_whole = {TUMOUR}
         self._edits: tuple[EditSection, ...] = ()
+        self.hides: float | None = None
+        """Of the picture that was edited last: what share of the lesion in it a covered box hides; None: no such box,
+        or no lesion."""
         self._edits_asked = False
         self._scenes: dict[tuple[object, ...], Scene] = {}
         self._shared: dict[str, dict[Any, Any]] = {}
@@ -140,7 +145,9 @@ class StudyFiles:
         """
         if not self._edits:
             return self.cut(series, level)
-        return cut(self._edited(series, level.layout, window), level, nearest=series in MASKS)
+        shown = cut(self._edited(series, level.layout, window), level, nearest=series in MASKS)
+        self.hides = self._hidden(lambda: self._lesion_at(series, level))
+        return shown
 
     def edited_volume(self, series: str, axes: Layout, window: tuple[float, float]) -> Volume:
         """The whole series with the edits of the view; without any, as it is."""
@@ -161,7 +168,31 @@ class StudyFiles:
         def find(label: str | None) -> BoolArray:
             return boxed(self._study.boxes, plain.grey.shape, label)
 
+        self.hides = self._hidden(lambda: find(None))
         return edited_radiograph(plain, self._edits, find, (self._study.study, path.name))
+
+    def _hidden(self, lesion: Callable[[], BoolArray]) -> float | None:
+        """lesion  (rows, columns) of the picture"""
+        from overread.edits.occlude import Occlude
+
+        boxes = [one for one in self._edits if isinstance(one, Occlude)]
+        if not boxes:
+            return None
+        try:
+            seen = lesion()
+        except (NotEdited, BadFile):
+            return None
+        if not seen.any():
+            return None
+        covered = np.logical_or.reduce([one.covered(*seen.shape) for one in boxes])
+        return float(np.count_nonzero(seen & covered) / np.count_nonzero(seen))
+
+    def _lesion_at(self, series: str, level: Level) -> BoolArray:
+        """The lesion in a slice, as the picture shows it."""
+        volume = self.volume(series)
+        mask = self._lesion(volume, series, None).astype(np.uint8)
+        found: BoolArray = cut(Volume(volume.path, mask, volume.affine, 1.0, 0.0), level, nearest=True) > 0.5
+        return found
 
     def _edited(self, series: str, axes: Layout, window: tuple[float, float]) -> EditedVolume:
         from overread.images.edited import EditedVolume, volume_scene

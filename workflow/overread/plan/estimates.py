@@ -7,12 +7,14 @@ published for their data sets, else what the config says. Tokens are rough and s
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from overread.config import Config, DatasetSection, FindingQuestions
 from overread.core.inputs import regular
+from overread.core.records import OtherColumns
 from overread.plan.asked import Cell, cells
 from overread.plan.judging import Judge, Obstacle
 from overread.settings.image import Image
@@ -151,7 +153,8 @@ def segmentings(config: Config, whole: Estimate) -> list[Segmenting]:
 def size_of(section: DatasetSection, folder: Path | None) -> Size:
     """A dataset's size: counted in its results folder, else published, else from the config, else unknown."""
     if folder is not None and (folder / "studies.parquet").exists() and (folder / "questions.jsonl").exists():
-        return _counted(folder)
+        with suppress(OtherColumns):  # an older version's files: the workflow writes them anew
+            return _counted(folder)
     mri = section.modality == "mri"
     question, report = (MRI_QUESTION_TOKENS, MRI_REPORT_TOKENS) if mri else (XRAY_QUESTION_TOKENS, XRAY_REPORT_TOKENS)
     a_study: int | None = None

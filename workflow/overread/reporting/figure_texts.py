@@ -51,6 +51,12 @@ FIGURE_TEXTS = {
         "are {level} intervals. Flips with the report hidden from layers have a figure of their own.",
         "Curves of accuracy and of flip rates in per cent over a dose: a panel for each curve, a line for each model.",
     ),
+    "occlusion": (
+        "Occlusion maps: how many answers change, in per cent, when one cell of a grid over the picture is covered; in "
+        "brackets how much of the lesion the cell hides, on average.",
+        "Maps of the picture: a panel for each model, a cell for each box that was covered, darker where more answers "
+        "change.",
+    ),
     "flips_by_finding": (
         "Flips by kind of pair and by finding, with {level} intervals. The pooled rate on top need not hold for any "
         "finding.",

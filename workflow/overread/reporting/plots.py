@@ -29,6 +29,7 @@ from overread.reporting.axes import (
 )
 from overread.reporting.curves import draw_curves, draw_layers
 from overread.reporting.forest import draw_by_finding, draw_findings
+from overread.reporting.occlusion import draw_occlusion
 from overread.reporting.rows import Row, declared, number, ordered, read, where
 from overread.reporting.style import FAINT, GREY, Mark, drawing, marks, save_pages
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 FIGURES = (
     "accuracy", "positions", "flips", "effects", "findings", "flips_by_finding", "margins", "own_label", "modality",
-    "layers", "curves",
+    "layers", "curves", "occlusion",
 )  # fmt: skip
 """Every figure, in the order of a report. Each is there after `draw`, if only to say that it has no rows."""
 
@@ -51,7 +52,7 @@ def draw(tables: Path, labels: dict[str, str], out: Path) -> None:
     labels  model id -> how it is called; a model that is not in it goes by its id
     raises  BadInput if a table is missing or lacks a column
     """
-    accuracy, flips, findings, layers, curves, modality, effects, positions, margins, own_label = (
+    accuracy, flips, findings, layers, curves, modality, effects, positions, margins, own_label, occlusion = (
         read(tables, name)
         for name in (
             "accuracy",
@@ -64,6 +65,7 @@ def draw(tables: Path, labels: dict[str, str], out: Path) -> None:
             "positions",
             "margins",
             "own_label",
+            "occlusion",
         )
     )
     models = {row["model"] for table in (accuracy, flips, effects, positions) for row in table}
@@ -90,6 +92,7 @@ def draw(tables: Path, labels: dict[str, str], out: Path) -> None:
         draw_by_finding(swaps, look, out)
         draw_layers(layers, flips, look, out)
         draw_curves(curves, layers, look, out)
+        draw_occlusion(occlusion, look, out)
         _dots(effects, look, out, "effects", "effect", "estimate", "Difference (percentage points)")
         _dots(
             margins, look, out, "margins", "effect", "moves_more", "Margin moves further in the first comparison (%)",

@@ -248,6 +248,24 @@ def sight(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
     return _by_dataset("Sight: questions about marks drawn on the picture", parts, rows)
 
 
+def occlusion_lesion(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Setting", False), text("setting")),
+        (Column("Cells per side"), whole("grid")),
+        (Column("Lesion covered, % changed"), percent("changed_lesion")),
+        (Column("Elsewhere"), percent("changed_elsewhere")),
+        (Column("Difference, points"), signed("in_lesion")),
+        (Column(f"{level} interval"), between("low", "high")),
+        (Column("p, one-sided"), _p("p")),
+        (Column("Weight in the lesion %"), percent("weight_in_lesion")),
+        (Column("Anywhere %"), percent("area")),
+        (Column("Maps"), whole("maps")),
+        (Column("Patients"), whole("patients")),
+    ]
+    return _by_dataset("Occlusion: cells of the lesion covered, and cells elsewhere", parts, rows)
+
+
 RELATIONS = {"stay": "stays", "swap-sides": "changes sides"}
 
 

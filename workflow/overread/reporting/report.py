@@ -46,6 +46,7 @@ TABLES = (
     "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
     "own_label", "modality", "layers", "curves", "positions", "blind_hits", "verdicts", "following", "reacting",
     "margin_auc", "gain", "statuses", "grounding", "metamorphic", "sight",
+    "occlusion", "occlusion_lesion",
 )  # fmt: skip
 
 EVIDENCE = (
@@ -163,9 +164,11 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
                     "grounding",
                     "metamorphic",
                     "sight",
+                    "occlusion_lesion",
                 )
             },
         },
+        "occluded": bool(tables["occlusion"]),
         "positions_tables": presented.positions(tables["positions"], tables["accuracy"], labels),
         "cost": presented.cost(_cost(folder), labels),
         "blind_hits": presented.blind_hits(tables["blind_hits"], labels),

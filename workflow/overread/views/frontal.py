@@ -63,4 +63,12 @@ def render_frontal(
         raise NotEdited(f"nothing but one grey ({darkest}) is left of {path.name}")
     if darkest == brightest:
         raise BadFile(f"{path}: every pixel has the same value ({darkest}); there is nothing to see")
-    yield picture, {"name": "frontal chest X-ray", "series": "frontal", "scaling": radiograph.scaling}
+    yield (
+        picture,
+        {
+            "name": "frontal chest X-ray",
+            "series": "frontal",
+            "scaling": radiograph.scaling,
+            "hides": files.hides if files.are_edited else None,
+        },
+    )

@@ -88,6 +88,7 @@ def render_slices(
                 "scaling": scaling,
                 "orientation": level.orientation,
                 "caption": view.caption,
+                "hides": files.hides if files.are_edited else None,
             },
         )
     if not shown:
