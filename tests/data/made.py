@@ -1,7 +1,7 @@
 """A small results folder for tests: every file of a run up to the responses, made in memory by seed.
 
 Two datasets, `mri` (four options) and `xray` (yes or no, with reports); three models, one of which gives no
-log-probabilities; twenty-three settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
+log-probabilities; twenty-five settings. Real PNGs, real (tiny) NIfTI files, and every record is written by `records`.
 
     spec = make_results(tmp_path / "results" / "small")     # what `overread tables report` is given
     tables_spec(spec)                                       # its part that `overread tables make` is given
@@ -69,6 +69,10 @@ SETTINGS = {
         "erased-elsewhere": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "erase-control"}},
         "mirrored": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "mirror"}},
         "marks": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "mark", "drawn": "at-random"}},
+        **{
+            f"blurred-{dose}": {"images": "flair-axial", "readout": "choice", "edit": {"kind": "blur", "mm": dose}}
+            for dose in (1, 2)
+        },
         **{
             f"covered-{cell}": {
                 "images": "flair-axial",

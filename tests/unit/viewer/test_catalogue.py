@@ -44,7 +44,8 @@ def test_names_are_those_of_the_run(catalogue):
     assert catalogue.name == "small"
     assert catalogue.datasets == ("mri", "xray")
     assert catalogue.models("mri") == ("blind-reader", "first-option", "reader")
-    edited = {"erased", "erased-elsewhere", "mirrored", "marks", *(f"covered-{cell}" for cell in range(4))}
+    edited = {"erased", "erased-elsewhere", "mirrored", "marks", "blurred-1", "blurred-2"}
+    edited |= {f"covered-{cell}" for cell in range(4)}
     assert set(catalogue.settings("mri")) == {"single-slice", "black", "swapped", "reshuffled", "text-only", *edited}
     assert "text-only" not in catalogue.settings("mri", "first-option")
     assert catalogue.runs("mri", "reader", "black") == 2

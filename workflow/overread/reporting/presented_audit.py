@@ -266,6 +266,21 @@ def occlusion_lesion(rows: Sequence[Row], labels: Labels, level: str) -> list[Pr
     return _by_dataset("Occlusion: cells of the lesion covered, and cells elsewhere", parts, rows)
 
 
+def half_doses(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:
+    parts = [
+        (Column("Model", False), text("model", labels)),
+        (Column("Curve", False), text("curve")),
+        (Column("Dose", False), text("dose")),
+        (Column("As it is, % correct"), percent("accuracy_as_is")),
+        (Column("Best blind arm", False), text("blind_setting")),
+        (Column("% correct"), percent("accuracy_blind")),
+        (Column("Half of the gain is lost at"), text("half_dose")),
+        (Column(f"{level} from"), text("half_low")),
+        (Column("to"), text("half_high")),
+    ]
+    return _by_dataset("Half doses: how much of an edit takes half of what the picture adds", parts, rows)
+
+
 RELATIONS = {"stay": "stays", "swap-sides": "changes sides"}
 
 

@@ -46,7 +46,7 @@ TABLES = (
     "dataset", "accuracy", "accuracy_wide", "flips", "effects", "findings", "margins", "noise", "significance",
     "own_label", "modality", "layers", "curves", "positions", "blind_hits", "verdicts", "following", "reacting",
     "margin_auc", "gain", "statuses", "grounding", "metamorphic", "sight",
-    "occlusion", "occlusion_lesion",
+    "occlusion", "occlusion_lesion", "half_doses",
 )  # fmt: skip
 
 EVIDENCE = (
@@ -165,6 +165,7 @@ def _content(results: Path, spec: dict[str, Any], *, human: bool) -> dict[str, A
                     "metamorphic",
                     "sight",
                     "occlusion_lesion",
+                    "half_doses",
                 )
             },
         },
