@@ -90,7 +90,7 @@ def test_a_question_of_the_study_is_filled_in_put_as_in_the_run_and_judged(page,
     page.get_by_label("Setting").select_option("xray-swapped")
     page.get_by_role("button", name="Ask", exact=True).click()
     answer = answered(page)
-    assert answer.locator(".verdict .chip").inner_text() in ("right", "wrong")
+    assert answer.locator(".verdict .chip").inner_text() in ("correct", "wrong")
     assert answer.get_by_text("put as the run put it").is_visible()
     assert answer.get_by_text("A calibrated reader looks at nothing").is_visible()
 

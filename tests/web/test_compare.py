@@ -58,7 +58,7 @@ def test_a_filter_and_a_direction_narrow_the_list_to_what_they_say(page, site):
     count = int(re.search(r"of ([\d,]+)", page.locator(".listed").inner_text())[1].replace(",", ""))
     assert str(count) in page.get_by_role("link", name=re.compile("Right to wrong")).inner_text()
     for flip in page.locator(".flip").all():
-        assert flip.locator("figcaption .chip").all_inner_texts() == ["right", "wrong"]
+        assert flip.locator("figcaption .chip").all_inner_texts() == ["correct", "wrong"]
     page.get_by_label("Finding").select_option("Edema")
     page.get_by_role("button", name="Apply").click()
     assert page.locator(".flip").count() <= count

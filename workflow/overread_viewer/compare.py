@@ -31,8 +31,8 @@ PER_PAGE = 20
 SHOWS = {"flipped": "Flipped", "kept": "Unchanged", "unpaired": "No readable answer", "all": "All"}
 DIRECTIONS = {
     "any": "Any",
-    "right-wrong": "Right to wrong",
-    "wrong-right": "Wrong to right",
+    "right-wrong": "Correct to wrong",
+    "wrong-right": "Wrong to correct",
     "wrong-wrong": "Wrong to wrong",
 }
 GROUPS = {

@@ -24,7 +24,7 @@ Order = Literal["study", "patient", "questions", "wrong", "flips"]
 OUTCOMES: dict[str, str] = {
     "any": "Any answers",
     "wrong": "Has wrong answers",
-    "right": "All answers right",
+    "right": "All answers correct",
     "unreadable": "Has answers that could not be used",
     "flips": "Has answers that changed with the image",
     "stays": "Has answers, none changed with the image",

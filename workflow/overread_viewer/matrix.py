@@ -24,9 +24,9 @@ SIGNS = {
     "none": "·",
 }  # fmt: skip
 WORDS = {
-    "right": "right", "wrong": "wrong", "unparsed": "unparsed: no option could be read from the answer",
+    "right": "correct", "wrong": "wrong", "unparsed": "unparsed: no option could be read from the answer",
     "refused": "refused", "truncated": "truncated: the answer ended before it named an option",
-    "failed": "failed: the request could not be put", "mixed": "right in some, not in all", "none": "not asked",
+    "failed": "failed: the request could not be put", "mixed": "correct in some, not in all", "none": "not asked",
 }  # fmt: skip
 
 FEW = 30
@@ -176,7 +176,7 @@ def _cells(catalogue: Catalogue, dataset: str, question: Question, group: Group)
     if not asked:
         return [Cell("none", SIGNS["none"], "not asked")]
     state = "right" if right == len(asked) else "mixed" if right else "wrong"
-    return [Cell(state, f"{right}/{len(asked)}", f"right in {right} of {len(asked)}")]
+    return [Cell(state, f"{right}/{len(asked)}", f"correct in {right} of {len(asked)}")]
 
 
 def _cell(catalogue: Catalogue, dataset: str, question: str, column: Column) -> Cell:

@@ -56,6 +56,7 @@ def environment() -> jinja2.Environment:
     )
     made.filters["quoted"] = quoted
     made.filters["percent"] = words.percent
+    made.filters["judged"] = lambda state: "correct" if state == "right" else state
     made.filters["findings"] = findings
     made.filters["tuple_of_two"] = lambda text: (text, text)
     made.filters["modality_pair"] = lambda text: (text, MODALITIES.get(text, text))

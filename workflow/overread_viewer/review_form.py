@@ -69,7 +69,7 @@ class Form:
         if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(form.options):
             form.answer = int(answer) - 1
         else:
-            form.errors["answer"] = "Say which option is right."
+            form.errors["answer"] = "Say which option is correct."
         return form
 
     @property

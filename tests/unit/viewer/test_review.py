@@ -210,8 +210,8 @@ def test_a_rejection_without_a_reason_is_refused_beside_its_field(opened, run, a
         ({"option_2": ""}, "An option is empty."),
         ({"stem": "x" * (LONGEST["stem"] + 1)}, "characters long"),
         ({"option_1": "left\x00"}, "character that can&#39;t be shown"),
-        ({"answer": "9"}, "Say which option is right."),
-        ({"answer": "yes"}, "Say which option is right."),
+        ({"answer": "9"}, "Say which option is correct."),
+        ({"answer": "yes"}, "Say which option is correct."),
         ({}, "Nothing is changed."),
     ],
 )

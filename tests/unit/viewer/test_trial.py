@@ -207,7 +207,7 @@ def test_every_models_answer_to_both_trials_is_listed(client: Any, results: Path
             response = answer_of(results, one, model)
             state = response.status
             if response.choice is not None:
-                state = f"{'right' if response.answer == one.answer else 'wrong'} {one.options[response.answer]}"
+                state = f"{'correct' if response.answer == one.answer else 'wrong'} {one.options[response.answer]}"
             assert state in text
         assert f"model={model}" in row
 
