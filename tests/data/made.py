@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,7 @@ def _make_dataset(folder: Path, dataset: str, restricted: bool) -> None:
         labels={}, restricted=restricted, semi_synthetic=True, problem="the file is cut short",
     )  # fmt: skip
     write_studies([*studies, broken], folder / "studies.parquet")
-    write_pictures([*pictures.values(), *_covered(pictures, SETTINGS[dataset])], folder / "images.parquet")
+    write_pictures([*pictures.values(), *_covered(folder, pictures, SETTINGS[dataset])], folder / "images.parquet")
     write_questions(questions, folder / "questions.jsonl")
     write_substitutes(substitutes.values(), folder / "substitutes.csv")
     rejected = f"study,patient,stage,reason\n{broken.study},{broken.patient},studies,{broken.problem}\n"
@@ -226,7 +227,7 @@ def _make_dataset(folder: Path, dataset: str, restricted: bool) -> None:
                 write_responses(answers, folder / "responses" / model / name / f"run-{run}.parquet")
 
 
-def _covered(pictures: dict[str, Picture], settings: dict[str, dict[str, Any]]) -> list[Picture]:
+def _covered(folder: Path, pictures: dict[str, Picture], settings: dict[str, dict[str, Any]]) -> list[Picture]:
     """The records of pictures of which a cell is covered, with the share of the lesion that it hides."""
     made = []
     for place, picture in enumerate(pictures.values()):
@@ -236,7 +237,10 @@ def _covered(pictures: dict[str, Picture], settings: dict[str, dict[str, Any]]) 
                 setting = Setting.model_validate(written)
                 hides = {place % 4: 0.75, (place + 1) % 4: 0.25}.get(edit["cell"], 0.0)
                 view = setting.view(setting[ImageAspect].images)
-                made.append(picture.model_copy(update={"view": view, "edit": json.dumps([edit]), "hides": hides}))
+                path = picture.path.replace(picture.view, view)
+                shutil.copy(folder / picture.path, folder / path)
+                changes = {"view": view, "path": path, "edit": json.dumps([edit]), "hides": hides}
+                made.append(picture.model_copy(update=changes))
     return made
 
 

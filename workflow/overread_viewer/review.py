@@ -252,7 +252,7 @@ def _question(
     going = [each for each in material.questions.values() if filters.fits(material, each)]
     place = next((place for place, each in enumerate(going, start=1) if each.question == one.question), None)
     study = catalogue.study(dataset, one.study)
-    pictures = [each for each in catalogue.pictures(dataset, one.study) if each.depth is None]
+    pictures = [each for each in catalogue.pictures(dataset, one.study) if each.depth is None and each.edit is None]
     return render(
         request,
         "review_question.html.j2",

@@ -105,7 +105,7 @@ def viewer(catalogue: Catalogue, study: Study) -> dict[str, Any]:
         "first": first,
         "masks": _masks(catalogue, study),
         "labels": {str(label): name for label, name in LABEL_NAMES.items()},
-        "slices": slices(catalogue.pictures(study.dataset, study.study)),
+        "slices": slices([one for one in catalogue.pictures(study.dataset, study.study) if one.edit is None]),
     }
 
 

@@ -75,7 +75,7 @@ def test_it_prints_its_address_answers_and_ends_on_ctrl_c(results):
         status, text = wire.ask("GET /")
         assert status == 200 and "A small made study" in text
         wire.process.send_signal(signal.SIGINT)
-        said, _ = wire.process.communicate(timeout=10)
+        said, _ = wire.process.communicate(timeout=100)
         assert wire.process.returncode == 0
         assert said == "ended\n"
 

@@ -25,7 +25,8 @@ def seen(results: Path, dataset: str) -> Seen | None:
 
     raises  BadInput for a picture that is missing, damaged or not the one that was rendered
     """
-    pictures = read_pictures(results / dataset / "images.parquet")
+    # Edited pictures are many and alike: `overread images sheet` and the viewer show them.
+    pictures = [one for one in read_pictures(results / dataset / "images.parquet") if one.edit is None]
     if not pictures:
         return None
     study = min(picture.study for picture in pictures)
