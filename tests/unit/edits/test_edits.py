@@ -286,3 +286,15 @@ def test_the_cells_of_a_grid_hide_all_of_the_lesion_between_them(study: Study, t
     pictures = render_study(healthy, {"v": views["plain"].model_copy(update={"slice": "middle"})}, tmp_path / "h" / "s",
                             edits={"v": one("occlude", grid=3, cell=4)})  # fmt: skip
     assert [picture.hides for picture in pictures] == [None]
+
+
+def test_the_record_names_the_mask_that_was_taken(study: Study, tmp_path: Path) -> None:
+    def masks(*changes: dict[str, object]) -> str | None:
+        views = TypeAdapter(dict[str, View]).validate_python({"v": {"kind": "slice", "series": "FLAIR"}})
+        (picture,) = render_study(study, views, tmp_path / "images" / study.study, edits={"v": edits(*changes)})
+        return picture.edit_mask
+
+    whole, part = masks({"kind": "erase", "by": "around"}), masks({"kind": "erase", "by": "around", "label": "4"})
+    assert whole is not None and part is not None and len({whole, part}) == 2
+    assert masks({"kind": "only"}) == whole == masks({"kind": "move"})
+    assert masks({"kind": "mirror"}) is None and masks() is None

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from overread.config import Comparison, Setting
-from overread.estimates.tables.curves import TABLE, curves_table, points, points_of
+from overread.estimates.tables.curves import TABLE, curves_table, mean_margins, points, points_of
 
 SETTINGS = {
     name: Setting.model_validate({"images": "frontal", **one})
@@ -30,6 +30,9 @@ COMPARISONS = {
 }  # fmt: skip
 
 
+MARGINS = {("d", "m", "turned-1"): 0.25}
+
+
 def table(of: str, rows: dict[str, float], measure: str, n: str, **more: Any) -> pd.DataFrame:
     base = {"dataset": "d", "model": "m", "patients": 9, n: 20, "low": 0.1, "high": 0.9, **more}
     return pd.DataFrame([{**base, of: name, measure: value} for name, value in rows.items()])
@@ -37,8 +40,10 @@ def table(of: str, rows: dict[str, float], measure: str, n: str, **more: Any) ->
 
 def made(accuracies: dict[str, float], rates: dict[str, float]) -> list[tuple[object, ...]]:
     flips = table("comparison", rates, "flip_rate", "pairs", group="all")
-    whole = curves_table(table("setting", accuracies, "accuracy", "questions"), flips, COMPARISONS, SETTINGS)
+    whole = curves_table(table("setting", accuracies, "accuracy", "questions"), flips, COMPARISONS, SETTINGS, MARGINS)
     assert tuple(whole.columns) == TABLE.names
+    told = whole[["about", "mean_margin"]].dropna().itertuples(index=False)
+    assert {tuple(row) for row in told} <= {("turned-1", 0.25)}
     kept = whole[["curve", "measure", "dose", "amount", "rate", "observations", "about"]]
     return [tuple(row) for row in kept.itertuples(index=False)]
 
@@ -65,3 +70,11 @@ def test_arms_of_two_doses_and_reruns_are_no_point() -> None:
 
 def test_a_study_without_a_sweep_has_no_curve() -> None:
     assert made({"own": 0.9, "other": 0.8}, {"swap": 0.2}) == []
+
+
+def test_the_mean_margin_is_that_of_the_answers_that_have_one() -> None:
+    cells = {
+        ("d", "m", "a"): pd.DataFrame({"margin": [1.0, float("nan"), 3.0]}),
+        ("d", "m", "b"): pd.DataFrame({"margin": [float("nan")]}),
+    }
+    assert mean_margins(cells) == {("d", "m", "a"): 2.0}

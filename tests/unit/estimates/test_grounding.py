@@ -167,3 +167,27 @@ def test_settings_belong_together_by_what_they_are() -> None:
 def test_sides_are_exchanged_in_words_and_capitals() -> None:
     assert swapped(("Left lobe", "Right lobe", "midline", "to the LEFT of it")) == [1, 0, 2, -1]
     assert swapped(("bright", "left")) == [0, -1]
+
+
+def test_a_finding_whose_boxes_are_erased_must_be_denied() -> None:
+    """Only questions about that very finding, yes or no, are expected to be; whatever was answered before."""
+    settings = {
+        "own": Setting(images="v"),
+        "gone": Setting(images="v", edit={"kind": "erase", "label": "Cardiomegaly", "by": "around"}),
+        "all-gone": Setting(images="v", edit={"kind": "erase", "by": "around"}),
+    }  # fmt: skip
+    asked = [
+        Question(
+            study=f"s{one}", patient=f"p{one}", stem=f"{topic}?", options=("yes", "no"), answer="yes", topic=topic,
+            origin="findings",
+        )
+        for one in range(20) for topic in ("cardiomegaly", "Edema")
+    ]  # fmt: skip
+    yes, half = np.zeros(40, dtype=int), np.tile([1, 0, 0, 0], 10)  # of the finding every other is denied
+    made = {
+        ("d", "m", "own"): cell(asked, yes), ("d", "m", "gone"): cell(asked, half),
+        ("d", "m", "all-gone"): cell(asked, half),
+    }  # fmt: skip
+    (row,) = metamorphic_table(made, settings, {}, Statistics(), {"d": asked}).to_dict("records")
+    assert (row["edited"], row["relation"], row["expected"], row["not_expected"]) == ("gone", "no-finding", 20, 20)
+    assert row["kept"] == 0.5 and row["low"] < 0.5 < row["high"]

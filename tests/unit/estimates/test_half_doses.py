@@ -41,7 +41,7 @@ def table(shares: dict[str, float], seed: int) -> pd.DataFrame:
     accuracy = accuracy_table(cells, Statistics())
     comparisons: dict[str, Comparison] = {}
     settings = {name: SETTINGS[name] for name in shares}
-    return half_doses_table(curves_table(accuracy, FLIPS, comparisons, settings), accuracy, settings)
+    return half_doses_table(curves_table(accuracy, FLIPS, comparisons, settings, {}), accuracy, settings)
 
 
 @pytest.mark.parametrize("life", [1.5, 3.0])

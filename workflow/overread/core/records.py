@@ -152,6 +152,9 @@ class Picture(Record):
     scaling: str | None = Field(default=None, description="which values are black and white, and how they were set")
     orientation: str | None = Field(default=None, description="where the patient's sides are, in DICOM's letters")
     edit: str | None = Field(default=None, description="the edits made of it, in their order, as JSON; none: as it is")
+    edit_mask: str | None = Field(
+        default=None, description="SHA-256 of the lesion's mask on the image's grid, of an edit that took it"
+    )
     hides: float | None = Field(
         default=None, description="of a picture with a box covered (edit `occlude`): what share of the lesion it hides"
     )

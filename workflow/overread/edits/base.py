@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     """Gives the values of a part of the array as the edits before this one left them."""
     T = TypeVar("T", bound=np.generic)
 
-Expected = Literal["stay", "swap-sides"] | None
+Expected = Literal["stay", "swap-sides", "no-finding"] | None
+"""The answer stays; the side in it becomes the other; whether the finding is there that is gone is answered no."""
 Place = tuple[slice, ...]
 """A box of an array: a slice with whole numbers per axis."""
 

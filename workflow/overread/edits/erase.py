@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from overread.edits.base import EditSection
+from overread.edits.base import EditSection, Expected
 from overread.edits.shared.region import FILLS, blended, filled, region
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ class Erase(EditSection):
     @property
     def nothing(self) -> bool:
         return False
+
+    @property
+    def expected(self) -> Expected:
+        """What is asked about the very finding whose boxes are erased must be denied."""
+        return "no-finding" if self.label is not None else None
 
     def words(self) -> str:
         which = "the lesion" if self.label is None else f"the lesion's part {self.label}"

@@ -93,6 +93,7 @@ def _rendered(
                 **facts,
                 **about,
                 "edit": edits_as_text(changes) if changes else None,
+                "edit_mask": files.edit_mask if changes else None,
             }
             doubts = list(files.doubts) if about.get("chosen_by") is not None and view.takes_tumour else []
             row["doubt"] = "; ".join([*doubts, *suspect]) or None

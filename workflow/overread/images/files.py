@@ -6,6 +6,7 @@ views and forgotten, and the memory that it took serves the next one.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -62,6 +63,7 @@ class StudyFiles:
         """Of the picture that was edited last: what share of the lesion in it a covered box hides; None: no such box,
         or no lesion."""
         self._edits_asked = False
+        self._masks: list[BoolArray] = []
         self._scenes: dict[tuple[object, ...], Scene] = {}
         self._shared: dict[str, dict[Any, Any]] = {}
         self._radiographs: dict[Path, Radiograph] = {}
@@ -124,13 +126,24 @@ class StudyFiles:
 
         raises  BadInput if nothing edited was asked for: the view would show the image as it is and call it edited
         """
-        self._edits, self._edits_asked = tuple(edits), False
+        self._edits, self._edits_asked, self._masks = tuple(edits), False, []
         try:
             yield
             if edits and not self._edits_asked:
                 raise BadInput("this kind of view makes no edits: its settings can have no 'edit'")
         finally:
             self._edits = ()
+
+    @property
+    def edit_mask(self) -> str | None:
+        """SHA-256 of the masks that the edits of the view took: shapes and voxels; None where they took none."""
+        if not self._masks:
+            return None
+        found = hashlib.sha256()
+        for mask in self._masks:
+            found.update(f"{mask.shape}".encode())
+            found.update(np.packbits(mask).tobytes())
+        return found.hexdigest()
 
     @property
     def are_edited(self) -> bool:
@@ -168,6 +181,7 @@ class StudyFiles:
         def find(label: str | None) -> BoolArray:
             return boxed(self._study.boxes, plain.grey.shape, label)
 
+        self._note_masks(find)
         self.hides = self._hidden(lambda: find(None))
         return edited_radiograph(plain, self._edits, find, (self._study.study, path.name))
 
@@ -199,6 +213,7 @@ class StudyFiles:
 
         self._edits_asked = True
         volume = self.volume(series)
+        self._note_masks(lambda label: self._lesion(volume, series, label))
         key = (series, axes, window)
         if key not in self._scenes:
             self._scenes[key] = volume_scene(
@@ -209,6 +224,12 @@ class StudyFiles:
             volume.path, volume.stored, volume.affine, volume.slope, volume.intercept, volume.of,
             meanings=volume.meanings, edits=self._edits, scene=self._scenes[key], mask=series in MASKS,
         )  # fmt: skip
+
+    def _note_masks(self, find: Callable[[str | None], BoolArray]) -> None:
+        """The masks that the view's edits of the lesion take, to be told of."""
+        for one in self._edits:
+            if one.family == "lesion":
+                self._masks.append(find(getattr(one, "label", None)))
 
     def _lesion(self, volume: Volume, series: str, label: str | None) -> BoolArray:
         from overread.images.edited import NO_LESION, labels_found

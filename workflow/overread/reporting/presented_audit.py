@@ -281,7 +281,7 @@ def half_doses(rows: Sequence[Row], labels: Labels, level: str) -> list[Presente
     return _by_dataset("Half doses: how much of an edit takes half of what the picture adds", parts, rows)
 
 
-RELATIONS = {"stay": "stays", "swap-sides": "changes sides"}
+RELATIONS = {"stay": "stays", "swap-sides": "changes sides", "no-finding": "denies the finding"}
 
 
 def metamorphic(rows: Sequence[Row], labels: Labels, level: str) -> list[Presented]:

@@ -16,6 +16,7 @@ import pandas as pd
 from overread.config import Comparison, Setting
 from overread.core.columns import DATASET, HIGH, LOW, MODEL, PATIENTS, count, number, share, text
 from overread.core.records import content_hash
+from overread.estimates.scored import CellKey
 from overread.estimates.tables import Table
 from overread.settings.base import Dose
 from overread.settings.setting import plain_value
@@ -32,9 +33,10 @@ TABLE = Table(
         *(column.but(blank="no answer counted") for column in (LOW, HIGH)),
         count("observations", "questions (accuracy) or pairs (flip rate)"), PATIENTS,
         text("about", "the setting or the comparison of this row"),
+        number("mean_margin", "mean margin of the setting's answers (log odds)", blank="not known, or a flip rate"),
     ),
     lambda run: curves_table(
-        run.table("accuracy"), run.table("flips"), run.spec.comparisons, run.spec.settings
+        run.table("accuracy"), run.table("flips"), run.spec.comparisons, run.spec.settings, mean_margins(run.cells),
     ),
 )  # fmt: skip
 
@@ -52,11 +54,16 @@ class Point(NamedTuple):
 
 
 def curves_table(
-    accuracy: pd.DataFrame, flips: pd.DataFrame, comparisons: Mapping[str, Comparison], settings: Mapping[str, Setting]
+    accuracy: pd.DataFrame,
+    flips: pd.DataFrame,
+    comparisons: Mapping[str, Comparison],
+    settings: Mapping[str, Setting],
+    margins: Mapping[CellKey, float],
 ) -> pd.DataFrame:
     """A row per dataset, model, curve and amount of its dose, of curves with two amounts or more on a dataset; sorted.
 
     accuracy, flips   as their tables are
+    margins           `mean_margins`
     """
     measures = (
         (accuracy, "setting", "accuracy", "questions", {name: points(one) for name, one in settings.items()}),
@@ -72,7 +79,8 @@ def curves_table(
         for row in table.to_dict("records"):
             for point in here[row[of]]:
                 about = [row["dataset"], row["model"], names[point.dose.name, point.arms, point.rest], measure]
-                values = [row[measure], row["low"], row["high"], row[n], row["patients"], row[of]]
+                margin = margins.get((row["dataset"], row["model"], row[of])) if of == "setting" else None
+                values = [row[measure], row["low"], row["high"], row[n], row["patients"], row[of], margin]
                 rows.append([*about, point.dose.name, point.dose.value, *values])
     whole = TABLE.frame(rows)
     # A whole number stays one, whatever stands beside it: layer 3 is not 3.000000.
@@ -80,6 +88,12 @@ def curves_table(
     doses: pd.Series[int] = whole.groupby(["dataset", "curve", "measure", "dose"])["amount"].transform("nunique")
     by = ["dataset", "measure", "dose", "curve", "model", "amount", "about"]
     return whole[doses > 1].sort_values(by).reset_index(drop=True)
+
+
+def mean_margins(cells: Mapping[CellKey, pd.DataFrame]) -> dict[CellKey, float]:
+    """Of each cell whose model gives log-probabilities: the mean margin (`scored`) over its answers."""
+    found = {key: rows["margin"].mean() for key, rows in cells.items()}
+    return {key: float(mean) for key, mean in found.items() if pd.notna(mean)}
 
 
 def points(setting: Setting) -> list[Point]:

@@ -1,10 +1,12 @@
 """Metamorphic relations: what an edit of the picture must do to answers, and how often it does.
 
 An edit says what must happen: `stay` (a picture moved by a pixel, seen through a slightly other window, turned, with a
-mark beside the anatomy, or with a region erased that has no lesion), or `swap-sides` (mirrored, or the lesion moved to
-the other side: an answer that names a side must name the other one, any other stays). Where the other side is not among
-the options nothing is expected. Edits that may change an answer either way, such as the erasure of the lesion or a
-strong blur, have no relation: grounding.csv and curves.csv are about them.
+mark beside the anatomy, or with a region erased that has no lesion), `swap-sides` (mirrored, or the lesion moved to the
+other side: an answer that names a side must name the other one, any other stays), or `no-finding` (the boxes of a
+finding erased from a radiograph: a question about that very finding, yes or no, must be answered no). Where the other
+side is not among the options, or the question is about something else, nothing is expected. Edits that may change an
+answer either way, such as the erasure of the lesion or a strong blur, have no relation: grounding.csv and curves.csv
+are about them.
 
 The placebo is the setting that the comparisons name as one (`kind: placebo`), else the mildest edit here: a shift of
 one pixel or a window of at most 1 %.
@@ -33,7 +35,7 @@ TABLE = Table(
     __doc__,
     (
         DATASET, MODEL, SETTING, text("edited", "the setting whose picture is edited"),
-        text("relation", "what must happen", values=("stay", "swap-sides")),
+        text("relation", "what must happen", values=("stay", "swap-sides", "no-finding")),
         count("expected", "answers to a question in one run, given in both settings, of which something is expected"),
         PATIENTS, share("kept", "share of them that are as expected"), LOW, HIGH,
         share("broken", "share of them that are not"),
@@ -58,8 +60,20 @@ def relation(edits: Sequence[EditSection]) -> str | None:
     """What several edits together must do; None where one of them may change an answer either way."""
     if not edits or any(one.expected is None for one in edits):
         return None
-    swaps = sum(one.expects == "swap-sides" for one in edits)
+    if any(one.expected == "no-finding" for one in edits):
+        return "no-finding"
+    swaps = sum(one.expected == "swap-sides" for one in edits)
     return "swap-sides" if swaps % 2 else "stay"
+
+
+def denied(questions: Iterable[Question], edits: Sequence[EditSection]) -> dict[str, int]:
+    """By question about a finding that the edits erase: the place of "no" among its options, yes and no."""
+    erased = {str(getattr(one, "label", None)).casefold() for one in edits if one.expected == "no-finding"}
+    return {
+        one.question: one.options.index("no")
+        for one in questions
+        if sorted(one.options) == ["no", "yes"] and one.topic.casefold() in erased
+    }
 
 
 def swapped(options: Sequence[str]) -> list[int]:
@@ -76,6 +90,7 @@ def metamorphic_table(
     questions: Mapping[str, Iterable[Question]],
 ) -> pd.DataFrame:
     """A row a dataset, model, setting and edited setting that must do something to its answers."""
+    questions = {dataset: list(asked) for dataset, asked in questions.items()}
     becomes = {
         dataset: {one.question: swapped(one.options) for one in asked if any(map(SIDES.search, one.options))}
         for dataset, asked in questions.items()
@@ -93,7 +108,8 @@ def metamorphic_table(
                 if kind is None:
                     continue
                 frames = [of_model[own], of_model[name], *([of_model[still]] if still not in (None, name) else [])]
-                measures = _measures(frames, kind, becomes[dataset], statistics)
+                gone = denied(questions[dataset], settings[name][Edits].effective_edits)
+                measures = _measures(frames, kind, becomes[dataset], gone, statistics)
                 if measures is not None:
                     placebo = [still if len(frames) == 3 else None, *measures[-4:]]
                     rows.append([dataset, model, own, name, kind, *measures[:-4], *placebo])
@@ -116,10 +132,14 @@ def _is_mild(edits: Sequence[EditSection]) -> bool:
 
 
 def _measures(
-    frames: list[pd.DataFrame], kind: str, becomes: Mapping[str, list[int]], statistics: Statistics
+    frames: list[pd.DataFrame],
+    kind: str,
+    becomes: Mapping[str, list[int]],
+    gone: Mapping[str, int],
+    statistics: Statistics,
 ) -> list[object] | None:
     rows = side_by_side(frames[:2])
-    wanted = _expected(rows, kind, becomes)
+    wanted = _expected(rows, kind, becomes, gone)
     known = rows["answered"].to_numpy() & (wanted >= 0)
     if not known.any():
         return None
@@ -132,7 +152,7 @@ def _measures(
     if len(frames) < 3:
         return [*measures, None, None, None, None]
     three = side_by_side(frames)
-    wanted = _expected(three, kind, becomes)
+    wanted = _expected(three, kind, becomes, gone)
     known = three["answered"].to_numpy() & (wanted >= 0)
     told = three[known]
     if not len(told):
@@ -142,8 +162,10 @@ def _measures(
     return [*measures, float(still.mean()), beyond.estimate, *beyond.limits(statistics.level)]
 
 
-def _expected(rows: pd.DataFrame, kind: str, becomes: Mapping[str, list[int]]) -> np.ndarray:
+def _expected(rows: pd.DataFrame, kind: str, becomes: Mapping[str, list[int]], gone: Mapping[str, int]) -> np.ndarray:
     """The place as written of the option that must be given, by the one given without the edit; -1 for none."""
+    if kind == "no-finding":
+        return np.array([gone.get(name, -1) for name in rows["question"]])
     given = rows["choice_0"].to_numpy()
     if kind == "stay":
         return given
