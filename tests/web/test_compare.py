@@ -54,9 +54,9 @@ def test_pictures_of_both_images_are_shown(page, site):
 
 def test_a_filter_and_a_direction_narrow_the_list_to_what_they_say(page, site):
     page.goto(f"{site}/compare?dataset=xray&a=looks:xray&b=looks:xray-swapped")
-    page.get_by_role("link", name=re.compile("Right to wrong")).click()
+    page.get_by_role("link", name=re.compile("Correct to wrong")).click()
     count = int(re.search(r"of ([\d,]+)", page.locator(".listed").inner_text())[1].replace(",", ""))
-    assert str(count) in page.get_by_role("link", name=re.compile("Right to wrong")).inner_text()
+    assert str(count) in page.get_by_role("link", name=re.compile("Correct to wrong")).inner_text()
     for flip in page.locator(".flip").all():
         assert flip.locator("figcaption .chip").all_inner_texts() == ["correct", "wrong"]
     page.get_by_label("Finding").select_option("Edema")
