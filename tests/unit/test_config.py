@@ -98,7 +98,7 @@ SETTING_KEYS = (
         ),
         (
             ("evaluations", 0, "models"), ["reader", "reader"],
-            "study.yaml: evaluations[0].models: 'reader' stands twice",
+            "study.yaml: evaluations[0].models: duplicate 'reader'",
         ),
         (
             ("evaluations", 0, "dataset"), "mrt",
@@ -244,7 +244,7 @@ def test_code_from_the_hub_is_run_only_when_it_is_pinned(tmp_path: Path) -> None
 
 def test_a_key_that_stands_twice_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert mistakes(tmp_path, "name: one\nseed: 1\nname: two\n") == [
-        "study.yaml: not readable as YAML: line 3: the key 'name' stands twice; remove or rename one of them"
+        "study.yaml: not readable as YAML: line 3: duplicate key 'name'; remove or rename one of them"
     ]
 
 
@@ -311,7 +311,7 @@ def test_any_swept_value_ends_a_name(value: object, name: str) -> None:
         ({"attention": "from-0"}, "settings.hidden.sweep: must be one key with a list of values, as in "
             "{options: [rotated-1, rotated-2]}"),
         ({"attention": ["from-3..1"]}, "settings.hidden.sweep: 'from-3..1' must run upwards, over at most 1000 values"),
-        ({"attention": ["from-1", "from-0..2"]}, "settings.hidden.sweep: 'from-1' stands twice"),
+        ({"attention": ["from-1", "from-0..2"]}, "settings.hidden.sweep: duplicate 'from-1'"),
         ({"attention": ["from-0..9", "behind-3"]},
             "settings.hidden.sweep.attention: must be none, from-L or only-L with "
             'a layer\'s number L, as in from-0 (it is "behind-3")'),

@@ -1,4 +1,4 @@
-"""What must be mended before the first job, and what is only a warning."""
+"""What needs fixing before the first job, and what is only a warning."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_the_chooser_puts_another_twin_beside_it(page: Page, site: str, trial: A
     page.get_by_role("button", name="Show").click()
     expect(page.locator("#column-1")).to_contain_text("xray-black")
     expect(page.locator(".verdict")).to_contain_text("a black image")
-    page.get_by_role("link", name="Change places").click()
+    page.get_by_role("link", name="Swap sides").click()
     expect(page.locator("#column-0")).to_contain_text("xray-black")
     expect(page.locator("#column-1")).to_contain_text("xray-report")
 

@@ -44,7 +44,7 @@ def test_a_sound_checkpoint_passes_and_its_key_is_that_of_its_content(folder: Pa
         (lambda path: path.write_text('{"eos_token_id": [1, 5'), "damaged or cut off"),
         (lambda path: path.write_bytes(b""), "damaged or cut off"),
         (lambda path: path.write_bytes(b"\xff\xfe{}"), "damaged or cut off"),
-        (lambda path: path.write_text("[1, 2]"), "a list where a JSON object is due"),
+        (lambda path: path.write_text("[1, 2]"), "expected a JSON object, found a list"),
         (lambda path: path.write_text('{"a":' * 90 + "1" + "}" * 90), "nested more than 64 deep"),
         (lambda path: path.write_text("[" * 200_000), "nested more than 64 deep|damaged or cut off"),
         (lambda path: (path.unlink(missing_ok=True), os.mkfifo(path)), "a pipe, not a file"),

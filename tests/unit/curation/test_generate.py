@@ -181,7 +181,7 @@ BAD_REPLIES: dict[str, tuple[Happening, str]] = {
     "options as text": (Completion(json.dumps({"questions": [{**GOOD, "options": "1) a"}]})), "questions.0.options"),
     "options as numbers": (Completion(json.dumps({"questions": [{**GOOD, "options": [1, 2, 3, 4]}]})), "options.0"),
     "NaN": (Completion('{"questions": [NaN]}'), "not JSON: NaN"),
-    "duplicate keys": (Completion('{"questions": [], "questions": []}'), "not JSON: a key stands twice"),
+    "duplicate keys": (Completion('{"questions": [], "questions": []}'), "not JSON: duplicate key"),
     "no choice": (Raw(b'{"choices": []}'), "the reply holds no choice"),
     "500": (Status(500), "status 500"),
     "reset": (Reset(), "connection lost"),

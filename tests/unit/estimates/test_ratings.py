@@ -140,7 +140,7 @@ def test_ratings_that_are_named_and_not_there_are_an_error_before_the_first_job(
 def test_a_dataset_that_there_is_not_and_a_file_named_twice_are_refused(tmp_path: Path):
     with pytest.raises(BadConfig, match=r"human\.fellows\.dataset: no dataset 'mr'; there are: mri, xray"):
         config_of(tmp_path, human={"fellows": {"dataset": "mr"}})
-    with pytest.raises(BadConfig, match=r"human\.fellows\.ratings: .*stands twice"):
+    with pytest.raises(BadConfig, match=r"human\.fellows\.ratings: .*duplicate"):
         config_of(tmp_path, human={"fellows": {"dataset": "mri", "ratings": ["a.csv", "./a.csv"]}})
 
 

@@ -99,7 +99,7 @@ def test_the_qform_alone_is_enough(tmp_path: Path) -> None:
 def test_of_a_series_of_volumes_the_first_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:
     data = values((6, 5, 4, 3))
     path = saved(tmp_path / "a.nii.gz", data)
-    assert reason(path) == "4-D 6x5x4x3 where a 3-D volume is due"
+    assert reason(path) == "expected a 3-D volume, found 4-D (6x5x4x3)"
     first = read_volume(path, first=True)
     assert (first.shape, first.of) == ((6, 5, 4), 3)
     assert np.array_equal(first.stored, data[..., 0])

@@ -133,7 +133,7 @@ def test_two_slices_at_one_place_and_several_volumes_are_told_apart(tmp_path: Pa
     refused(folder, r"two slices at one place: 0001\.dcm and again\.dcm")
     heights = [{"ImagePositionPatient": [0, 0, number // 3]} for number in range(12)]
     four_d = write_slices(tmp_path / "four", np.arange(4 * 4 * 12).reshape(4, 4, 12), each=heights)
-    refused(four_d, "3 slices at each of 4 places: 4-D where a 3-D series is due")
+    refused(four_d, "3 slices at each of 4 places: expected a 3-D series, found 4-D")
 
 
 def test_a_copy_of_a_file_is_told_as_one(tmp_path: Path) -> None:

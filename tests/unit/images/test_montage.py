@@ -230,7 +230,7 @@ def test_masks_alone_are_no_montage(tmp_path: Path) -> None:
     ("fields", "said"),
     [
         ({"planes": ()}, "the list is empty"),
-        ({"planes": ("axial", "axial")}, "'axial' stands twice"),
+        ({"planes": ("axial", "axial")}, "duplicate 'axial'"),
         ({"series": ("T1", "T2"), "windows": {"T3": (0, 1)}}, "no series 'T3'"),
         ({"size": 100}, "greater than or equal to 256"),
     ],

@@ -220,7 +220,8 @@ def spoilt(root: Path) -> dict[str, tuple[Study, str]]:
     reasons = {
         "missing": "missing", "truncated": "truncated", "zero": "all voxels are zero",
         "nan": "1 of 19200 voxels are NaN",
-        "wrong-shape": "4-D 32x30x20x2 where a 3-D volume is due", "elsewhere": "does not reach the slice at 12 mm",
+        "wrong-shape": "expected a 3-D volume, found 4-D (32x30x20x2)",
+        "elsewhere": "does not reach the slice at 12 mm",
         "page": "not gzip",
     }  # fmt: skip
     return {name: (one, f"{name}_FLAIR.nii.gz: {reasons[name]}") for name, (one, _) in made.items()}

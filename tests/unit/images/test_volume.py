@@ -138,8 +138,8 @@ def test_nan_and_infinity(tmp_path: Path, bad: float) -> None:
 
 
 def test_wrong_dimensions(tmp_path: Path) -> None:
-    assert reason(saved(tmp_path / "a.nii.gz", values((6, 5, 4, 3)))) == "4-D 6x5x4x3 where a 3-D volume is due"
-    assert reason(saved(tmp_path / "b.nii.gz", values((6, 5)))) == "2-D 6x5 where a 3-D volume is due"
+    assert reason(saved(tmp_path / "a.nii.gz", values((6, 5, 4, 3)))) == "expected a 3-D volume, found 4-D (6x5x4x3)"
+    assert reason(saved(tmp_path / "b.nii.gz", values((6, 5)))) == "expected a 3-D volume, found 2-D (6x5)"
     assert reason(saved(tmp_path / "c.nii.gz", values((6, 5, 1)))).startswith("wrong shape 6x5x1")
 
 

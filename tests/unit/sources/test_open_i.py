@@ -146,7 +146,7 @@ def test_an_image_that_is_called_two_things_is_called_neither(release: OpenIRele
     assert found["CXR1"].problem is None
     assert "no frontal image" in (found["CXR2"].problem or "")
     assert [(row.key, row.remark) for row in remarks.rows] == [
-        ("2_IM-0002-2001", "row 5: called frontal and lateral: none is believed"),
+        ("2_IM-0002-2001", "row 5: conflicting projections (frontal, lateral): ignored"),
         ("row 6", "row 6: no image or no view: left out"),
         ("9_IM-0009-1001", "row 7: no image or no view: left out"),
     ]
@@ -179,7 +179,8 @@ def test_files_that_are_no_report_are_told_and_the_others_go_on(release: OpenIRe
     assert set(studies(release, remarks)) == {"CXR1", "CXR2"}
     found = {row.key: row.remark for row in remarks.rows}
     reasons = {
-        "cut": "not readable as XML", "empty": "an empty file", "no-id": "its uId is '../CXR2', which is no id",
+        "cut": "not readable as XML", "empty": "an empty file",
+        "no-id": "its uId is '../CXR2', which is not a valid id",
         "bomb": "XML with a document type of its own",
         "bomb-16": "XML with a document type of its own", "large": "more than 1000000 bytes are no report",
     }  # fmt: skip

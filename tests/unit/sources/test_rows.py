@@ -46,8 +46,8 @@ def test_a_row_with_other_than_the_heads_cells_says_so(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("a,b\n1,2\n", r"no column 'd'; there are: a, b"),
-        ("a;d\n1;2\n", r"it seems to be divided by ';', and a comma is due"),
-        ("a\td\n1\t2\n", r"it seems to be divided by '\\t', and a comma is due"),
+        ("a;d\n1;2\n", r"it looks separated by ';'; commas are expected"),
+        ("a\td\n1\t2\n", r"it looks separated by '\\t'; commas are expected"),
         ("d,d\n1,2\n", "two columns are called 'd'; rename one"),
         ("", "no column 'd'; there are: none"),
         ('d\n1\n"never closed\n2\n3\n', r"not readable as CSV \(after row 1: unexpected end of data\)"),

@@ -87,7 +87,7 @@ def test_the_command_writes_studies_remarks_and_counts(tmp_path: Path) -> None:
     assert [study.study for study in read_studies(tmp_path / "out" / "s.parquet")] == ["CXR1"]
     with (tmp_path / "out" / "r.csv").open() as file:
         (row,) = csv.DictReader(file)
-    assert row["key"] == "3" and row["file"].endswith("3.xml") and "which is no id: left out" in row["remark"]
+    assert row["key"] == "3" and row["file"].endswith("3.xml") and "which is not a valid id: left out" in row["remark"]
     with (tmp_path / "out" / "c.csv").open() as file:
         counts = {row["what"]: int(row["count"]) for row in csv.DictReader(file)}
     assert counts["studies"] == 2 and counts["studies that can be used"] == 1 and counts["images listed"] == 4

@@ -251,7 +251,7 @@ def test_odd_files_and_rows_are_told_with_their_keys(tmp_path: Path) -> None:
         ("UCSF-PDGM-0004_PET.nii.gz", "UCSF-PDGM-0004", "no series of this data set: left out"),
         ("UCSF-PDGM-0004_SWI.nii", "UCSF-PDGM-0004", study.attributes["unusable SWI"]),
         ("UCSF-PDGM-0005_ADC.nii.gz", "UCSF-PDGM-0004", study.attributes["unusable ADC"]),
-        ("UCSF-PDGM-4b_nifti", "UCSF-PDGM-4b_nifti", "no folder of a study: its name is no id"),
+        ("UCSF-PDGM-4b_nifti", "UCSF-PDGM-4b_nifti", "no folder of a study: its name is not a valid id"),
         ("UCSF-PDGM-metadata_v5.csv", "PDGM-5", "row 2: no id of a study: left out"),
         (
             "UCSF-PDGM-metadata_v5.csv",

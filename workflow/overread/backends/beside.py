@@ -83,7 +83,7 @@ def read_object(path: Path) -> dict[str, Any]:
     if deep:
         raise BadInput(f"{path}: nested more than {DEEPEST} deep; no model has such a file; download it again")
     if not isinstance(content, dict):
-        raise BadInput(f"{path}: a {type(content).__name__} where a JSON object is due; download it again")
+        raise BadInput(f"{path}: expected a JSON object, found a {type(content).__name__}; download it again")
     return content
 
 

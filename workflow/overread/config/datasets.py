@@ -61,7 +61,7 @@ class FindingQuestions(Section):
             if name not in FINDINGS:
                 raise ValueError(unknown("finding", name, FINDINGS))
             if names.count(name) > 1:
-                raise ValueError(f"{name!r} stands twice")
+                raise ValueError(f"duplicate {name!r}")
         return tuple(sorted(names))
 
     @model_validator(mode="after")

@@ -108,7 +108,7 @@ class _StrictLoader(yaml.SafeLoader):
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key in met and key != "<<":
                 line = key_node.start_mark.line + 1
-                raise yaml.YAMLError(f"line {line}: the key {key!r} stands twice; remove or rename one of them")
+                raise yaml.YAMLError(f"line {line}: duplicate key {key!r}; remove or rename one of them")
             if key is not None:
                 met.add(key)
         return super().construct_mapping(node, deep)

@@ -184,7 +184,7 @@ def _sweep(sweep: Any, where: str) -> tuple[str, list[Any]]:
     names = [value_in_name(value) for value in values]
     twice = next((value for value, name in zip(values, names, strict=True) if names.count(name) > 1), None)
     if twice is not None:
-        raise UnresolvableError(where, f"{twice!r} stands twice")
+        raise UnresolvableError(where, f"duplicate {twice!r}")
     return str(key), values
 
 

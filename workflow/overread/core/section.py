@@ -55,7 +55,7 @@ def text_or_list(value: Any) -> str:
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands twice")
+            raise ValueError(f"duplicate {name!r}")
     return names
 
 

@@ -213,7 +213,7 @@ def _in_space(path: Path, planes: Sequence[Plane]) -> Series:
         places = len(order) - close
         if usual and len(order) % places == 0 and len(order) // places > 1 and close > 1:
             each = len(order) // places
-            raise BadFile(f"{path.name}: {each} slices at each of {places} places: 4-D where a 3-D series is due")
+            raise BadFile(f"{path.name}: {each} slices at each of {places} places: expected a 3-D series, found 4-D")
         raise BadFile(f"{path.name}: two slices at one place: {order[at].name} and {order[at + 1].name}")
     uneven = np.abs(steps - usual) > MOST_UNEVEN * usual
     if uneven.any():

@@ -110,7 +110,7 @@ def read_volume(path: Path, *, may_be_empty: bool = False, first: bool = False, 
         if of > 1:
             shape = shape[:3]
         if len(shape) != 3:
-            raise BadFile(f"{path.name}: {len(shape)}-D {times(shape)} where a 3-D volume is due")
+            raise BadFile(f"{path.name}: expected a 3-D volume, found {len(shape)}-D ({times(shape)})")
         if min(shape) < 2:
             raise BadFile(f"{path.name}: wrong shape {times(shape)}: a single slice is no volume")
         count = int(np.prod(shape))

@@ -1,4 +1,4 @@
-"""What must be mended before the first job, and what a person should know: one line each, with the key it is about."""
+"""What needs fixing before the first job, and what a person should know: one line each, with the key it is about."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def show_check(config_path: Path) -> int:
     if not errors:
         whole = estimate(config, Path("results") / config.name)
         able = sum(not load.obstacles for load in whole.loads)
-        print(f"{config_path}: no mistake found. {_many(able, 'cell')} of {len(whole.loads)} can run now")
+        print(f"{config_path}: config is valid: {able} of {_many(len(whole.loads), 'cell')} can run now")
     return 1 if errors else 0
 
 

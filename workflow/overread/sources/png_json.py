@@ -117,7 +117,9 @@ def _content(path: Path, root: Any) -> Mapping[str, Any]:
     from overread.images.kinds import file_problem
 
     if _ID.fullmatch(path.stem) is None:
-        raise ValueError("its name is no id of a study: letters, digits, dot, hyphen and underscore, at most 100")
+        raise ValueError(
+            "its name is not a valid id of a study: letters, digits, dot, hyphen and underscore, at most 100"
+        )
     if (problem := root.problem(path) or file_problem(path)) is not None:
         raise ValueError(problem)
     if path.stat().st_size > LARGEST_REPORT:

@@ -51,7 +51,7 @@ def test_a_reply_inside_one_code_fence_is_read() -> None:
         (f"{GOOD} Done.", "stop", "not JSON"),
         (GOOD.replace("1", "NaN"), "stop", "not JSON: NaN"),
         (GOOD.replace("1", "-Infinity"), "stop", "not JSON: -Infinity"),
-        (GOOD.replace('"number"', '"tag": "NO", "number"'), "stop", "not JSON: a key stands twice"),
+        (GOOD.replace('"number"', '"tag": "NO", "number"'), "stop", "not JSON: duplicate key"),
         (GOOD.replace("secret-words", "\\ud83d"), "stop", "not JSON: half a surrogate pair"),
         ("[" * 100_000, "stop", "not JSON"),
         ('{"parts": null}', "stop", "another form than asked for: parts: Input should be a valid list"),

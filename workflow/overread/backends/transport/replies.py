@@ -187,7 +187,7 @@ def strict_json(text: str) -> Any:
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
-        raise BadReply("not JSON: a key stands twice")
+        raise BadReply("not JSON: duplicate key")
     return content
 
 

@@ -183,7 +183,7 @@ def _report(path: Path, root: DataRoot) -> tuple[Report | None, str | None]:
     named = tree.find("uId")
     study = named.get("id", "") if named is not None else ""
     if _ID.fullmatch(study) is None:
-        return None, f"its uId is {study!r}, which is no id"
+        return None, f"its uId is {study!r}, which is not a valid id"
     sections = {}
     for part in tree.iter("AbstractText"):
         name, text = (part.get("Label") or "").lower(), " ".join("".join(part.itertext()).split())
@@ -217,7 +217,7 @@ def _projections(section: OpenI, remarks: Remarks) -> dict[str, str]:
         if row.problem is not None or not key or not view:
             remarks.add(path, key or row.place, f"{row.place}: {row.problem or 'no image or no view'}: left out")
         elif views.setdefault(key, view) != view:
-            remarks.add(path, key, f"{row.place}: called {views[key]} and {view}: none is believed")
+            remarks.add(path, key, f"{row.place}: conflicting projections ({views[key]}, {view}): ignored")
             differ.add(key)
     if not views:
         raise BadInput(f"{path}: no row that says what an image shows")

@@ -71,7 +71,7 @@ def _chosen(path: Path, there: list[str], needed: list[str], others: Iterable[st
     for name in needed:
         if name not in there:
             sign = next((sign for sign in (";", "\t", "|") if len(there) == 1 and sign in there[0]), None)
-            hint = f"; it seems to be divided by {sign!r}, and a comma is due" if sign else ""
+            hint = f"; it looks separated by {sign!r}; commas are expected" if sign else ""
             raise BadInput(f"{path}: {unknown('column', name, there)}{hint}")
     wanted = set(there) if others is None else {*needed, *others}
     twice = sorted({name for name in there if name in wanted and there.count(name) > 1})

@@ -63,7 +63,7 @@ def _rows(section: Table, path: Path, remarks: Remarks) -> dict[str, list[Row]]:
         modality = row.cells[columns.modality].lower() if columns.modality is not None else section.modality
         why = row.problem
         if why is None and _ID.fullmatch(study) is None:
-            why = f"{study!r} is no id of a study: letters, digits, dot, hyphen and underscore, at most 100"
+            why = f"{study!r} is not a valid id of a study: letters, digits, dot, hyphen and underscore, at most 100"
         if why is None and modality not in MODALITIES:
             why = f"the modality is {modality!r}; there are: {', '.join(MODALITIES)}"
         if why is not None:

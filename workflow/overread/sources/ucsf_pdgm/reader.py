@@ -154,7 +154,9 @@ def _folders(folder: Path, remarks: Remarks) -> dict[str, list[Path]]:
         if study is not None and path.is_dir():
             found.setdefault(study, []).append(path)
         else:
-            remarks.add(path, path.name, "no folder of a study: its name is no id" if study is None else "no folder")
+            remarks.add(
+                path, path.name, "no folder of a study: its name is not a valid id" if study is None else "no folder"
+            )
     if not found:
         raise BadInput(f"{folder}: no study; looked for folders like UCSF-PDGM-0004_nifti here and one level down")
     return found
