@@ -106,7 +106,9 @@ def test_of_a_series_of_volumes_the_first_is_taken_where_that_is_asked_for(tmp_p
     assert read_header(path).shape == (6, 5, 4, 3)
     whole = read_volume(saved(tmp_path / "b.nii.gz", values()), first=True)
     assert (whole.shape, whole.of) == ((6, 5, 4), 1)
-    assert reason(saved(tmp_path / "c.nii.gz", values((6, 5, 4, 3, 2))), first=True).startswith("5-D")
+    assert reason(saved(tmp_path / "c.nii.gz", values((6, 5, 4, 3, 2))), first=True).startswith(
+        "expected a 3-D volume, found 5-D"
+    )
 
 
 def test_the_other_volumes_are_not_read(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_rows_without_a_study_that_can_be_named_are_told_and_the_others_go_on(ow
     assert [study.study for study in studies] == ["good"]
     assert remarks.counts["rows left out"] == 8
     assert [row.key for row in remarks.rows] == ["row 2", "a/b", "..", "x" * 101, "späť", ".hidden", "a b", "short"]
-    assert remarks.rows[0].remark.startswith("row 2: '' is no id of a study")
+    assert remarks.rows[0].remark.startswith("row 2: '' is not a valid id of a study")
     assert remarks.rows[-1].remark == "row 9: 2 cells where the head has 3: left out"
     assert all(row.file == str(path) for row in remarks.rows)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.spender import spend
 from overread.backends.transport.spending import Prices, Purse, Spent
 from overread.core.errors import BadInput
 
@@ -136,21 +137,13 @@ def test_the_budget_is_never_overdrawn_if_no_request_costs_more_than_was_set_asi
         assert one.spent.tokens >= sum(reserved for _, reserved in open_now)
 
 
-def _spend(folder: Path, count: int) -> None:
-    one = purse(folder, f"job-{count}", tokens=120)
-    for _ in range(count):
-        name = one.reserve(Spent(1))
-        if name is not None:
-            one.settle(name, Spent(1))
-
-
 def test_processes_that_spend_at_once_never_spend_more_than_there_is(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    jobs = [context.Process(target=_spend, args=(tmp_path, count)) for count in (70, 71, 72)]
+    jobs = [context.Process(target=spend, args=(tmp_path, count)) for count in (70, 71, 72)]
     for job in jobs:
         job.start()
     for job in jobs:
-        job.join(60)
+        job.join(600)
         assert job.exitcode == 0
     entries = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
     assert sum(entry["tokens"] for entry in entries if "settle" in entry) == 120
