@@ -30,6 +30,7 @@ from overread.curation.candidates import Candidate, write_candidates
 if TYPE_CHECKING:
     from report_run import Run
 
+SETTING = '{"images": "flair"}'
 Command = tuple[str, Callable[[Path], list[object]]]
 
 
@@ -54,6 +55,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     write_studies(studies, root / "studies.parquet")
     (root / "table.csv").write_text("study,patient,image\n" + "".join(f"{s},{s},{s}.png\n" for s in "AB"))
+    scans = [f"{one.study},{one.patient},{Path(one.images['FLAIR']).relative_to(root)}\n" for one in studies]
+    (root / "scans.csv").write_text("study,patient,image\n" + "".join(scans))
     options = ("Thick", "Thin", "Solid", "None")
     asked = [
         Question(
@@ -81,6 +84,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "images", "index", root / "studies.parquet", "--images", dataset / "images",
         "--out", dataset / "images.parquet", "--rejected", dataset / "studies_rejected.csv",
     )  # fmt: skip
+    pictures = dataset / "images.parquet"
+    run("trials", "substitutes", "--studies", root / "studies.parquet", "--pictures", pictures,
+        "--out", root / "substitutes.csv")  # fmt: skip
+    run("trials", "build", root / "questions.jsonl", "--studies", root / "studies.parquet", "--pictures", pictures,
+        "--substitutes", root / "substitutes.csv", "--setting", SETTING, "--name", "own",
+        "--out", root / "trials.parquet")  # fmt: skip
     return root
 
 
@@ -112,13 +121,27 @@ def commands(root: Path, results: Path) -> dict[str, Command]:
     release = Release(title="T", name="t").model_dump_json()
     phantom = json.dumps({"source": "phantom", "modality": "xray", "patients": 1, "questions": {"origin": "findings"}})
     views = json.dumps({"flair": {"kind": "slice", "series": "FLAIR"}})
+    written = json.dumps({"origin": "file", "path": str(questions)})
     provided = json.dumps({"method": "provided"})
+    model = json.dumps({"backend": "calibrated", "label": "M", "reliance": {}})
     images = root / "results" / "d" / "images"
+    pictures = root / "results" / "d" / "images.parquet"
+    table = json.dumps(
+        {"source": "table", "path": str(root / "scans.csv"), "modality": "mri", "images": {"FLAIR": "image"},
+         "questions": {"origin": "file", "path": "none"}}
+    )  # fmt: skip
     named: dict[str, tuple[str, Callable[[Path], list[object]]]] = {
         "studies make": ("", lambda out: ["--section", phantom, "--out", out]),
+        "studies read": (
+            "s.parquet remarks.csv counts.csv",
+            lambda out: [
+                root / "scans.csv", "--dataset", "d", "--section", table, "--out", out / "s.parquet",
+                "--remarks", out / "remarks.csv", "--counts", out / "counts.csv",
+            ],
+        ),
         "questions build": (
             "q.jsonl",
-            lambda out: [studies, "--section", '{"origin": "grammar"}', "--out", out / "q.jsonl"],
+            lambda out: [studies, "--section", written, "--out", out / "q.jsonl"],
         ),
         "questions filter": (
             "q.jsonl", lambda out: [root / "candidates.jsonl", studies, "--out", out / "q.jsonl"],
@@ -146,6 +169,24 @@ def commands(root: Path, results: Path) -> dict[str, Command]:
             ],
         ),
         "images sheet": ("", lambda out: [root / "results" / "d", "--out", out]),
+        "trials substitutes": (
+            "substitutes.csv",
+            lambda out: ["--studies", studies, "--pictures", pictures, "--out", out / "substitutes.csv"],
+        ),
+        "trials build": (
+            "t.parquet",
+            lambda out: [
+                questions, "--studies", studies, "--pictures", pictures, "--substitutes", root / "substitutes.csv",
+                "--setting", SETTING, "--name", "own", "--out", out / "t.parquet",
+            ],
+        ),
+        "responses answer": (
+            "r.parquet work.jsonl ledger.jsonl",
+            lambda out: [
+                root / "trials.parquet", "--model", model, "--id", "m",
+                "--work", out / "work.jsonl", "--out", out / "r.parquet",
+            ],
+        ),
         "tables make": ("", lambda out: [results, "--spec", root / "spec.json", "--out", out]),
         "tables figures": ("", lambda out: [root / "tables", "--labels", "{}", "--out", out]),
     }  # fmt: skip
@@ -160,14 +201,14 @@ NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+TRIED = [
         "studies make", "questions build", "questions filter", "questions sample", "questions apply-review",
         "questions release", "images render", "images segment", "images index", "images sheet", "tables make",
-        "tables figures",
-    ],
-)  # fmt: skip
+        "tables figures", "studies read", "trials substitutes", "trials build", "responses answer",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRIED)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     mine=st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=20), min_size=1, max_size=6),
@@ -315,6 +356,40 @@ def test_every_parameter_that_names_what_is_written_is_known() -> None:
                 if "Path" in str(hint) and writes and "tokenizer" not in words and "templates" not in words:
                     found.add(name)
     assert {"out", "remarks", "rejected", "replies", "outcomes", "work"} <= found <= WRITES
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_into_an_empty_folder_each_of_them_writes(called: Callable[[str], Command], tmp_path: Path, name: str) -> None:
+    """Else the property test above would hold of commands that refuse everything."""
+    own, call = called(name)
+    (tmp_path / "out").mkdir()
+    run(*call(tmp_path / "out"))
+    there = {path.name for path in (tmp_path / "out").iterdir()}
+    assert there and set(own.split()) - {"ledger.jsonl"} <= there
+
+
+NOT_TRIED = {
+    "questions generate": "writes one file by `replacing`, as `questions filter` does; needs a model that writes",
+    "questions validate": "the same",
+    "questions agreement": "one file by `replacing`; needs sheets that people have filled in",
+    "trials cohort": "one or two files by `replacing`, beside a whole results folder",
+    "responses answer-all": "`responses answer` for several settings",
+    "tables human": "`tables make` with the readers' tables; needs ratings",
+    "tables report": "one file by `replacing`; needs a whole results folder",
+    "readers export": "one file by `replacing`; needs a reader study's database",
+}
+"""Commands that write and that the property test does not call, and why."""
+
+
+def test_every_command_that_writes_is_tried_or_named(inputs: Path) -> None:
+    found = set()
+    for stage, module in (*STAGES.items(), ("readers", "overread_viewer.readers_commands")):
+        for command in registered(import_module(module).app):
+            name = command.name or command.callback.__name__.removesuffix("_command").replace("_", "-")
+            if WRITES & set(get_type_hints(command.callback)):
+                found.add(stage if name == stage else f"{stage} {name}")
+    tried = set(commands(inputs, inputs))
+    assert found == tried | set(NOT_TRIED), (sorted(found - tried - set(NOT_TRIED)), sorted(set(NOT_TRIED) - found))
 
 
 def test_a_folder_in_the_place_of_a_file_is_one_line(tmp_path: Path) -> None:
