@@ -18,6 +18,7 @@ from overread.core.guard import is_plainly_loopback
 from overread.core.records import content_hash
 from overread.plan.asked import Cell
 from overread.plan.judging import Judge, unguarded
+from overread.settings.edit import Edits
 from overread_viewer.own_question import model_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class Fitting:
         judge   one for many pairs, each of whose names it looks at once; else a new one, which sees what is new
         """
         section = self.sections[model]
+        settings = self.config.settings if self.config is not None else self.catalogue.spec["settings"]
+        if settings[setting][Edits].asking is not None:
+            return f"{setting} asks questions of its own, about marks that it draws on the picture"
         if self.config is not None:
             found = (judge or Judge(self.config)).obstacles(Cell(dataset, model, setting, 1))
             if found:

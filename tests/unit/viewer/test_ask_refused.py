@@ -210,3 +210,19 @@ def test_a_config_of_another_study_asks_nothing_and_says_why(
     assert page.status_code == 200 and str(path) in html.unescape(page.text)
     reply = client.post(f"/ask/xray/{STUDY}", data=sent())
     assert reply.status_code == 422 and "Is there a fracture?" in reply.text
+
+
+def test_a_setting_with_questions_of_its_own_is_not_asked_under(
+    client_of, asked_run: Path, asked_config: Path, tmp_path: Path
+):
+    """Else what was typed would be replaced by a question about marks."""
+    shutil.copytree(asked_config.parent, tmp_path / "config")
+    path = tmp_path / "config" / asked_config.name
+    config = yaml.safe_load(path.read_text())
+    own = next(name for name, one in config["settings"].items() if one.get("images") == "frontal")
+    config["settings"]["marks"] = {**config["settings"][own], "edit": {"kind": "mark", "drawn": "at-random"}}
+    path.write_text(yaml.safe_dump(config))
+    client = client_of(asked_run, config=path)
+    reply = client.post(f"/ask/xray/{STUDY}", data=sent(setting="marks"))
+    assert reply.status_code == 422
+    assert "marks asks questions of its own, about marks that it draws" in html.unescape(reply.text)
