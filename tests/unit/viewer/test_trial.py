@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import html
+import io
 import json
 import math
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as Pixels
 
 from overread.config import Setting
 from overread.core.records import read_responses, read_trials, write_responses, write_trials
@@ -277,3 +279,26 @@ def test_a_trial_leads_to_the_form_that_asks_its_question_in_other_words(client:
     assert stem and html.unescape(stem[1]).strip() == asked.stem
     for name, value in (("model", "reader"), ("setting", "xray")):
         assert re.search(rf'<option value="{value}"[^>]* selected', form.text), name
+
+
+def test_a_question_about_marks_has_its_page_and_its_row_in_the_matrix(client: Any, catalogue: Any) -> None:
+    question = next(iter(catalogue.controls("mri").values()))
+    page = client.get(f"/trial/mri/marks/1/{question.question}")
+    assert page.status_code == 200 and question.stem in html.unescape(page.text)
+    study = client.get(f"/study/mri/{question.study}?open=all")
+    assert study.status_code == 200 and question.stem in html.unescape(study.text)
+    assert f"/trial/mri/marks/1/{question.question}" in study.text
+
+
+def test_an_edited_picture_stands_beside_the_one_before(client: Any, catalogue: Any) -> None:
+    """And what differs is a picture of its own; one that is not edited has none."""
+    study = next(iter(catalogue.studies("mri")))
+    edited = [one for one in catalogue.pictures("mri", study) if one.edit is not None]
+    plain = {one.path for one in catalogue.pictures("mri", study) if one.edit is None}
+    assert len(edited) == 4 and {catalogue.unedited("mri", one).path for one in edited} == plain
+    reply = client.get(f"/files/difference/mri/{study}/{edited[0].path}")
+    assert reply.status_code == 200 and reply.headers["content-type"] == "image/png"
+    assert set(Pixels.open(io.BytesIO(reply.content)).convert("L").getdata()) == {128}  # the made study's are alike
+    (path,) = plain
+    assert client.get(f"/files/difference/mri/{study}/{path}").status_code == 404
+    assert client.get(f"/files/difference/mri/{study}/../../x.png").status_code == 404
