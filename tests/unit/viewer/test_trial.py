@@ -298,7 +298,7 @@ def test_an_edited_picture_stands_beside_the_one_before(client: Any, catalogue: 
     assert len(edited) == 4 and {catalogue.unedited("mri", one).path for one in edited} == plain
     reply = client.get(f"/files/difference/mri/{study}/{edited[0].path}")
     assert reply.status_code == 200 and reply.headers["content-type"] == "image/png"
-    assert set(Pixels.open(io.BytesIO(reply.content)).convert("L").getdata()) == {128}  # the made study's are alike
+    assert Pixels.open(io.BytesIO(reply.content)).convert("L").getextrema() == (128, 128)  # the made ones are alike
     (path,) = plain
     assert client.get(f"/files/difference/mri/{study}/{path}").status_code == 404
     assert client.get(f"/files/difference/mri/{study}/../../x.png").status_code == 404
