@@ -194,6 +194,7 @@ def test_who_does_not_see_marks_either_is_a_doubt_about_the_set_up() -> None:
     assert found.words.answer is Answer.CANNOT_TELL
     reader = concluded(verdict("uses", "reads"), sight=(seen("not shown"),))
     assert reader.words.headline == "Reads the image"
+    assert "correctly, no more than chance (40.0 %)" in told(reader) and "may not see" not in told(reader)
     other = concluded(verdict("does not use", "blind"), sight=(seen("yes"),))
     assert summary([found, reader, other]) == (
         "Of 3 models, 1 reads the image, 1 may not see the image and 1 does not use the image."

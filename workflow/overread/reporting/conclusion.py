@@ -290,15 +290,15 @@ def _plainest(rows: Sequence[Row]) -> Row | None:
 
 def _sight(row: Row, *, reads: bool) -> str:
     """Who reads the picture sees it: such a model is only said not to answer about marks."""
-    unseen = "marks it can not be asked about" if reads else "it may not see"
-    told = {"yes": "it sees", "in part": "it sees in part"}.get(row["sees"], unseen)
+    told = {"yes": "it sees", "in part": "it sees in part"}.get(row["sees"], "it may not see")
     correct, chance = number(row["accuracy"]), number(row["chance"])
     if correct is None or chance is None:
         return "whether it sees is not known: every question about marks failed"
     shares = f"{percent(correct)} {interval(number(row['low']), number(row['high']))}"
-    return (
-        f"{told}: of questions about marks drawn on the picture it answers {shares} correctly, chance {percent(chance)}"
-    )
+    answers = f"of questions about marks drawn on the picture it answers {shares} correctly"
+    if reads and row["sees"] == "not shown":
+        return f"{answers}, no more than chance ({percent(chance)})"
+    return f"{told}: {answers} (chance {percent(chance)})"
 
 
 def _not_asked(row: Row) -> tuple[str, ...]:
