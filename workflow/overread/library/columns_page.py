@@ -82,14 +82,18 @@ def page() -> str:
 
 def declared() -> dict[str, CsvFile]:
     """Every CSV file that a module of the package declares, by its path."""
-    for name in (*tables.names(), *tables.names(readers=True)):
-        tables.table(name)
+    names = (*tables.names(), *tables.names(readers=True))
+    of_tables = {tables.table(name).path for name in names}
     for file in sorted(PACKAGE.rglob("*.py")):
         if file.parent != PACKAGE / "core" and "= CsvFile(" in regular(file).read_text(encoding="utf-8"):
             parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
             importlib.import_module(".".join(parts).removesuffix(".__init__"))
-    ours = (name for name in CsvFile.declared if not name.startswith("test/"))
-    return {name: CsvFile.declared[name] for name in ours}
+    # What else was declared in this process, such as a test's own table, is no file of the package.
+    return {
+        name: file
+        for name, file in CsvFile.declared.items()
+        if not name.startswith("test/") and (name in of_tables or not name.startswith("tables/"))
+    }
 
 
 def columns_of(kind: type[Record]) -> list[Column]:
