@@ -209,6 +209,10 @@ class EditSection(Section):
         """What is asked of a study's edited picture; what is correct follows from what was done to it."""
         return []
 
+    def covered(self, height: int, width: int) -> BoolArray | None:
+        """(rows, columns) of the picture that it covers altogether; None for what covers no part."""
+        return None
+
     def strengths(self) -> tuple[Strength, ...]:
         """Its numbers: settings that differ in one of them are a curve."""
         return ()

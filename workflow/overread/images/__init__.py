@@ -72,6 +72,7 @@ def _rendered(
         except NotEdited as reason:
             left_out.append({"view": name, "series": "", "reason": f"{_named(changes)}: {reason}"})
             continue
+        mask = files.edit_mask  # of all the view's pictures: they have been drawn where there are edits
         for order, (shown, about) in enumerate(rendered):
             place = folder / "pictures" / f"{name}-{order}"
             suspect: list[str] = []
@@ -93,7 +94,7 @@ def _rendered(
                 **facts,
                 **about,
                 "edit": edits_as_text(changes) if changes else None,
-                "edit_mask": files.edit_mask if changes else None,
+                "edit_mask": mask,
             }
             doubts = list(files.doubts) if about.get("chosen_by") is not None and view.takes_tumour else []
             row["doubt"] = "; ".join([*doubts, *suspect]) or None

@@ -187,10 +187,7 @@ class StudyFiles:
 
     def _hidden(self, lesion: Callable[[], BoolArray]) -> float | None:
         """lesion  (rows, columns) of the picture"""
-        from overread.edits.occlude import Occlude
-
-        boxes = [one for one in self._edits if isinstance(one, Occlude)]
-        if not boxes:
+        if all(one.covered(1, 1) is None for one in self._edits):
             return None
         try:
             seen = lesion()
@@ -198,7 +195,8 @@ class StudyFiles:
             return None
         if not seen.any():
             return None
-        covered = np.logical_or.reduce([one.covered(*seen.shape) for one in boxes])
+        parts = [one.covered(*seen.shape) for one in self._edits]
+        covered = np.logical_or.reduce([part for part in parts if part is not None])
         return float(np.count_nonzero(seen & covered) / np.count_nonzero(seen))
 
     def _lesion_at(self, series: str, level: Level) -> BoolArray:
